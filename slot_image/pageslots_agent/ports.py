@@ -54,7 +54,7 @@ class Tab(Protocol):
         ...
 
     async def html(self, *, timeout_ms: int = 10_000, max_bytes: int = 32 * 1024 * 1024) -> str:
-        """The DOM as HTML; raises `TabError` when the page does not answer or is too large."""
+        """The DOM as HTML; raises `PageUnreadableError` when the page does not answer or is too large."""
         ...
 
     async def text(self, *, timeout_ms: int = 10_000) -> str:
@@ -66,7 +66,7 @@ class Tab(Protocol):
         ...
 
 
-class TabError(Exception):
+class PageUnreadableError(Exception):
     """The page could not be read; carries the fault."""
 
     def __init__(self, fault: LoadFault, message: str) -> None:
