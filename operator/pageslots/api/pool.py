@@ -52,8 +52,8 @@ class Proxy(Ruled):
         str,
         text(
             300,
-            pattern=r"^(http|https|socks5)://[^\s/?#]+/?$",
-            says="a proxy's address such as http://proxy.example:8080, https://… or socks5://…",
+            pattern=r"^(http|https|socks5)://[^\s/?#]+:[0-9]{1,5}/?$",
+            says="a proxy's address with its port, such as http://proxy.example:8080 or socks5://10.0.0.7:1080",
         ),
     ]
     """Address: http, https or socks5, host and port."""

@@ -126,12 +126,13 @@ class SlotReason(StrEnum):
     # Draining
     NOT_DRAINING = "NotDraining"
     YIELD_PERMIT = "YieldPermit"
-    CAP_LOWERED = "CapLowered"
-    REALLOCATED = "Reallocated"
+    ALLOCATION = "Allocation"
+    SHRINK = "Shrink"
     ROLLOUT = "Rollout"
-    RECYCLING = "Recycling"
+    RECYCLE = "Recycle"
+    FAILED = "Failed"
     NODE_DRAIN = "NodeDrain"
-    POOL_DELETED = "PoolDeleted"
+    POOL_GONE = "PoolGone"
 
 
 class PoolReason(StrEnum):
@@ -151,5 +152,5 @@ class PoolReason(StrEnum):
     # Progressing
     UP_TO_DATE = "UpToDate"
     ROLLING_OUT = "RollingOut"
-    LOWERING_CAP = "LoweringCap"
+    SHRINKING = "Shrinking"
     REALLOCATING = "Reallocating"
