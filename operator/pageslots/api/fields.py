@@ -55,7 +55,9 @@ class Rule:
     def validation(self) -> dict[str, str]:
         """The entry of `x-kubernetes-validations`."""
         entry = {"rule": self.cel, "message": self.message}
-        if self.field and not self.field.startswith("metadata."):  # a schema has no fields of metadata to name
+        if self.field and not self.field.startswith(
+            "metadata."
+        ):  # a schema has no fields of metadata to name
             entry["fieldPath"] = f".{self.field}"
         if self.is_about_change:
             entry["reason"] = "FieldValueForbidden"

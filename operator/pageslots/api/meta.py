@@ -15,6 +15,17 @@ VERSION = "v1alpha1"
 API_VERSION: Literal["pageslots.dev/v1alpha1"] = "pageslots.dev/v1alpha1"
 
 
+ObjectName = Annotated[
+    str,
+    text(
+        253,
+        pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$",
+        says='a name of lower-case letters, digits, "-" and "."',
+    ),
+]
+"""A name of an object, as the server wants it (a DNS-1123 subdomain)."""
+
+
 class OwnerReference(ApiModel):
     """An object whose end is the end of this one."""
 
@@ -29,7 +40,7 @@ class OwnerReference(ApiModel):
 class ObjectMeta(ApiModel):
     """Name and identity. All but name, namespace, labels and annotations is set by the server."""
 
-    name: str
+    name: ObjectName
     namespace: str = "default"
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)

@@ -82,7 +82,6 @@ class Country(Ruled):
             cel="(has(self.proxies) && size(self.proxies) > 0) != (has(self.direct) && self.direct)",
             message="give it either proxies or `direct: true`: pages never go out directly by omission",
             check=lambda self: bool(self.proxies) != self.direct,
-            field="proxies",
         ),
         Rule(
             cel="!has(self.maxSlots) || !has(self.minReady) || self.minReady <= self.maxSlots",

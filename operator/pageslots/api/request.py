@@ -27,6 +27,7 @@ from pageslots.api.values import HttpUrl, Name, Site
 
 MAX_START_URLS = 1000
 MAX_PARALLELISM = 1000
+_URI_SCHEMES = "(file|http|https|s3|gs|abfs)://"
 
 Selector = Annotated[str, text(1024)]
 UrlPattern = Annotated[str, text(512)]
@@ -61,6 +62,12 @@ class UrlsFrom(Ruled):
             check=lambda self: "::" not in self.uri,
             field="uri",
         ),
+        Rule(
+            cel="!self.uri.contains('://') || self.uri.matches('^(file|http|https|s3|gs|abfs)://')",
+            message="knows file, http, https, s3, gs and abfs",
+            check=lambda self: "://" not in self.uri or re.match(_URI_SCHEMES, self.uri) is not None,
+            field="uri",
+        ),
     )
 
     uri: Annotated[str, text(2048, pattern=r"^[^\s].*$")]
@@ -93,7 +100,6 @@ class Extract(Ruled):
             cel="has(self.css) != has(self.xpath)",
             message="give it either css or xpath",
             check=lambda self: (self.css is None) != (self.xpath is None),
-            field="css",
         ),
     )
 
@@ -170,7 +176,6 @@ class CrawlRequestSpec(Ruled):
             cel="has(self.startUrls) != has(self.urlsFrom)",
             message="give it either startUrls or urlsFrom",
             check=lambda self: (self.start_urls is None) != (self.urls_from is None),
-            field="startUrls",
         ),
         Rule(
             cel="!has(self.follow) || !has(self.parallelism) || self.parallelism == 1",

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import cache
+from itertools import pairwise
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -147,7 +148,7 @@ def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
             continue
         (definition,) = ast.parse(inspect.getsource(parent)).body
         body = getattr(definition, "body", [])
-        for statement, after in zip(body, body[1:], strict=False):
+        for statement, after in pairwise(body):
             match statement, after:
                 case (
                     ast.AnnAssign(target=ast.Name(id=name)),

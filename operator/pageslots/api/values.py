@@ -13,7 +13,11 @@ from pageslots.api.fields import Rule, text
 
 Name = Annotated[
     str,
-    text(63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", says="lower-case letters, digits and hyphens"),
+    text(
+        63,
+        pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$",
+        says="a name of lower-case letters, digits and hyphens",
+    ),
 ]
 """A name inside an object (a proxy, an output), or of an object that it points to."""
 
