@@ -97,6 +97,11 @@ class LocalStore:
             raise
         return store
 
+    @property
+    def version(self) -> int:
+        """The last resourceVersion given: higher in every later run on the same file."""
+        return self._version
+
     def close(self) -> None:
         """End all watches and let the file go; every later call raises UnavailableError."""
         if self._closed:

@@ -1,0 +1,56 @@
+"""The process that cleans up after a run, whatever ended it.
+
+A run that is killed by SIGKILL can do nothing any more: its agents notice the end of a pipe, but a frozen
+or broken one does not. So each run has one tiny process beside it that holds the read end of another pipe.
+When that ends, the slots get a short grace, then everything that carries the run's marker is killed, and the
+run's scratch folder is removed. Started as `python -I -S` with the standard library alone.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+from pageslots.local.lockfile import LockedError, LockFile
+from pageslots.local.processes import RUN_MARKER, Family, Table, kill_all
+
+LOCK_NAME = "guardian.lock"
+KILL_SECONDS = 30.0
+_LOOK_SECONDS = 0.1
+
+
+def command(run: str, folder: Path, grace_seconds: float) -> list[str]:
+    """The command line of a run's guardian; its standard input is the pipe that it watches."""
+    root = Path(__file__).parents[2]
+    start = "import sys; sys.path.append(sys.argv[1]); from pageslots.local.guardian import main; main()"
+    bare = ["-S"] if sys.platform == "linux" else []  # elsewhere the process table needs psutil
+    return [sys.executable, "-I", *bare, "-c", start, str(root), run, str(folder), f"{grace_seconds:g}"]
+
+
+def main() -> None:
+    """Wait for the end of standard input, then clean up."""
+    run, folder, grace_seconds = sys.argv[2], Path(sys.argv[3]), float(sys.argv[4])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # meant for the run, whose end is what counts here
+    os.chdir("/")
+    with contextlib.suppress(LockedError, OSError):
+        # Held until exit, so that the next run can wait for us. Not getting it changes nothing of our work:
+        # the guardian before us may be about to end, or the disk full.
+        LockFile.acquire(folder / LOCK_NAME)
+    while os.read(0, 4096):
+        pass
+    clean_up(run, folder, grace_seconds)
+
+
+def clean_up(run: str, folder: Path, grace_seconds: float) -> bool:
+    """End what is left of a run, gently at first, and remove its folder. Whether nothing is left."""
+    family = Family((RUN_MARKER, run))
+    stop = time.monotonic() + grace_seconds
+    while family.look(Table.read()) and time.monotonic() < stop:
+        time.sleep(_LOOK_SECONDS)
+    gone = kill_all(family, within_seconds=KILL_SECONDS)
+    shutil.rmtree(folder, ignore_errors=True)
+    return gone and not folder.exists()
