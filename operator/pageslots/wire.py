@@ -217,6 +217,7 @@ class AttemptSpec(Message):
     deadline_ms: int = 3_600_000  # what is left of deadlineSeconds
     output_uri: str | None = None  # a folder; None: records are kept for the preview only
     fresh_context: bool = False
+    obey_robots: bool = True  # robots.txt and nofollow, for followed links
 
 
 @dataclass(frozen=True, slots=True)
