@@ -185,7 +185,12 @@ class ApiModel(BaseModel):
     """
 
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True, serialize_by_alias=True
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="ignore",
+        frozen=True,
+        serialize_by_alias=True,
+        defer_build=True,  # at import each nested model is built again for each parent: 270 ms instead of 150
     )
 
 
