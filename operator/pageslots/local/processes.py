@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -186,19 +187,21 @@ def kill_all(family: Family, *, within_seconds: float) -> bool:
     return True
 
 
-def reap(table: Table, *, but: Iterable[int]) -> None:
-    """Reap dead orphans that this process adopted as their subreaper. `but`: children with an owner.
+def adopted(table: Table, *, but: Iterable[int]) -> list[Process]:
+    """Orphans that became children of this process as their subreaper. `but`: children of its own.
 
-    Only orphans of other sessions: a slot's are, and a child of somebody else in this program is not.
+    Only those of other sessions: a slot's processes are, and a child that somebody else in this program
+    started is not.
     """
-    me = os.getpid()
-    own, owned = os.getsid(0), set(but)
-    for process in table.processes.values():
-        if process.zombie and process.parent == me and process.session != own and process.pid not in owned:
-            try:
-                os.waitpid(process.pid, os.WNOHANG)
-            except ChildProcessError:
-                continue  # somebody else was faster
+    me, own, owned = os.getpid(), os.getsid(0), set(but)
+    return [p for p in table.processes.values() if p.parent == me and p.session != own and p.pid not in owned]
+
+
+def reap(orphans: Iterable[Process]) -> None:
+    """Take the exit status of dead orphans, so that they leave the process table."""
+    for process in orphans:
+        with suppress(ChildProcessError):  # somebody else was faster
+            os.waitpid(process.pid, os.WNOHANG)
 
 
 def adopt_orphans() -> None:

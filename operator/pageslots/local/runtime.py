@@ -35,7 +35,7 @@ from pageslots.control.ports import (
 from pageslots.local.clock import WallClock
 from pageslots.local.guarding import Guard
 from pageslots.local.logfile import LogFile
-from pageslots.local.processes import Table, adopt_orphans, kill_all, reap
+from pageslots.local.processes import Process, Table, adopt_orphans, adopted, end, kill_all, reap
 from pageslots.local.scratch import RunFolder
 from pageslots.local.slotprocess import SlotProcess
 
@@ -111,6 +111,8 @@ class ProcessRuntime:
         finally:
             for pod in self._pods.values():  # only after a failure or a cancellation while ending
                 kill_all(pod.family, within_seconds=LAST_KILL_SECONDS)
+            for stray in adopted(Table.read(), but=self._children()):
+                end(stray)  # hid from us, and lost its parent: with no slot left it can be nobody's
             for service in self._services:
                 service.cancel()
             self._feed.close()
@@ -216,13 +218,17 @@ class ProcessRuntime:
 
     async def _watch_processes(self) -> None:
         """Memory, logs, dead orphans; until cancelled."""
+        dead: set[Process] = set()
         while True:
             await asyncio.sleep(self._watch_seconds)
             table = Table.read()
             for pod in tuple(self._pods.values()):
                 pod.log.bound()
                 await self._watch_memory(pod, table)
-            reap(table, but=self._children())
+            # A child of somebody else in this program is reaped by its owner long before a second look.
+            now_dead = {orphan for orphan in adopted(table, but=self._children()) if orphan.zombie}
+            reap(now_dead & dead)
+            dead = now_dead
 
     async def _watch_memory(self, pod: SlotProcess, table: Table) -> None:
         """RSS is cheap and never too low: only what exceeds the limit by it is measured exactly."""
