@@ -183,6 +183,21 @@ class ProcessRuntime:
             address=lambda: None if mine is None else mine.address,
         )
 
+    def agent_pid(self, pod: PodView) -> int | None:
+        """Process id of the pod's agent; None when it has not been started, or the pod is gone."""
+        known = self._pods.get((pod.namespace, pod.name))
+        return known.pid if known is not None and known.view.uid == pod.uid else None
+
+    @property
+    def guardian_pid(self) -> int | None:
+        """Process id of the run's guardian."""
+        return self._guard.pid
+
+    @property
+    def run_folder(self) -> RunFolder:
+        """Where the slots of this run write, and the run's id."""
+        return self._folder
+
     def _find(self, namespace: str, name: str) -> SlotProcess:
         try:
             return self._pods[namespace, name]
