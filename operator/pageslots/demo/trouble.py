@@ -26,7 +26,9 @@ TROUBLES: Mapping[str, str] = MappingProxyType(
     }
 )
 
+# The shape of a challenge that is seen in the wild: its heading, its form, and the script that would judge.
 CHALLENGE = """
+<script src="/cdn-cgi/challenge-platform/check.js" defer></script>
 <form id="challenge-form" action="/trouble/challenge" method="get">
 <p>Checking your browser before you enter. Verify that you are human: this takes a few seconds.</p>
 <div class="captcha" data-sitekey="demo">
