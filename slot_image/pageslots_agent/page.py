@@ -5,11 +5,12 @@ before anything is sent.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from playwright.async_api import BrowserContext, CDPSession, Download, Error, Page
+from playwright.async_api import BrowserContext, CDPSession, Download, Error, Page, Response
 from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
 from pageslots_agent.blocking import Blocking
@@ -18,9 +19,23 @@ from pageslots_agent.logs import warn
 from pageslots_agent.ports import LoadFault
 
 PROBE_SECONDS = 1.0
+ALIVE_SECONDS = 2.0
+"""In which a page that is left must have answered: a busy machine must not look like a hanging page."""
+SETTLE_SECONDS = 2.0
+"""How long a page may go on leading elsewhere after its load event."""
 CLOSE_SECONDS = 2.0
 SCREENSHOT_HEIGHT = 16_384
 """Pixels; Chromium paints nothing below, and an endless page must not become an endless picture."""
+
+_AGAIN_SECONDS = 0.05
+
+_WHERE = """(() => {
+  const entry = performance.getEntriesByType("navigation")[0];
+  const refresh = document.querySelector("meta[http-equiv=refresh i]");
+  const leaves = refresh !== null && /^\\s*[01]?\\s*[;,]/.test(refresh.content);
+  return [document.readyState === "complete" && !leaves, location.href, document.contentType,
+          entry ? entry.name : "", entry ? entry.responseStatus || 0 : 0];
+})()"""
 
 _NEUTRAL = "window.print = () => {};"
 
@@ -43,13 +58,18 @@ class DownloadedError(Exception):
         self.file_name = file_name
 
 
+class StuckBeforeError(Exception):
+    """What the page showed before hangs, or won't let go of it: the URL asked for is not to blame."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What came of a navigation."""
+    """What came of a navigation, after the redirects that the page itself made while loading."""
 
     status: int | None
     headers: Mapping[str, str]
     final_url: str
+    content_type: str
 
 
 class BrowserPage:
@@ -61,7 +81,8 @@ class BrowserPage:
         self._cdp = cdp
         self._main_frame = ""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._download: Download | None = None
+        self._downloads: list[Download] = []
+        self._downloading = asyncio.Event()
         self.crashed = False
         self.stuck = False
 
@@ -93,34 +114,87 @@ class BrowserPage:
         return not (self.crashed or self.stuck or self._page.is_closed())
 
     async def goto(self, url: str, *, seconds: float) -> Loaded:
-        """Load `url` and wait for its load event; raises PageFailedError, DownloadedError."""
-        self._download = None
+        """Load `url`, wait for its load event and for where it leads by itself.
+
+        Raises PageFailedError, DownloadedError, StuckBeforeError.
+        """
+        deadline = asyncio.get_running_loop().time() + seconds
+        self._downloads.clear()
         try:
-            async with asyncio.timeout(seconds):
-                response = await self._page.goto(url, timeout=seconds * 1000 + 1000, wait_until="load")
+            response = await self._navigate(url, deadline)
+        except Error as error:
+            if "interrupted by another navigation" in error.message:
+                self.stuck = True  # the page before goes on leading elsewhere
+                raise StuckBeforeError from None
+            raise await self._failed_navigation(error) from None
         except (TimeoutError, PlaywrightTimeoutError):
             raise await self._silent(seconds) from None
-        except Error as error:
-            raise self._failed(error) from None
-        if response is None:
-            return Loaded(None, {}, self._page.url)
-        return Loaded(response.status, response.headers, self._page.url)
+        return await self._settled(response, deadline)
+
+    async def _navigate(self, url: str, deadline: float) -> Response | None:
+        """One navigation. The page shown before is asked for a sign of life on the way.
+
+        A hanging renderer is reused for the same site: without that question an innocent page would be late.
+        """
+        left = deadline - asyncio.get_running_loop().time()
+        before = asyncio.ensure_future(self._cdp.send("Runtime.evaluate", {"expression": "1"}))
+        going = asyncio.ensure_future(self._page.goto(url, timeout=left * 1000 + 5000, wait_until="load"))
+        try:
+            await asyncio.wait({going}, timeout=min(ALIVE_SECONDS, left))
+            if not going.done() and not _succeeded(before) and not await self._reacts():
+                self.stuck = True
+                raise StuckBeforeError
+            async with asyncio.timeout_at(deadline):
+                return await going
+        finally:
+            for task in (before, going):
+                task.cancel()
+            await asyncio.gather(before, going, return_exceptions=True)
+
+    async def _settled(self, response: Response | None, deadline: float) -> Loaded:
+        """Where the page is now. A page may lead elsewhere at once; the question waits for that to commit."""
+        loop = asyncio.get_running_loop()
+        until = min(deadline, loop.time() + SETTLE_SECONDS)
+        while True:
+            try:
+                where = await self.evaluate(_WHERE, seconds=max(deadline - loop.time(), 0.05))
+            except PageFailedError as failed:
+                if failed.fault is not LoadFault.OTHER or loop.time() > until:
+                    raise
+                where = None
+            if where is not None and (where[0] or loop.time() > until):
+                break
+            await asyncio.sleep(_AGAIN_SECONDS)
+        _, href, content_type, document_url, status = where
+        if href.startswith("chrome-error:"):
+            raise PageFailedError(LoadFault.OTHER, "the page led to one that failed", net_error="ERR_FAILED")
+        if response is not None and _same(response.url, document_url or href):
+            return Loaded(response.status, response.headers, href, content_type)
+        return Loaded(status or None, {}, href, content_type)
 
     async def _silent(self, seconds: float) -> PageFailedError:
-        """A page that is late is either slow or hangs; it is asked which."""
+        """A page that is late is either slow or hangs; it is stopped and asked which."""
         if await self.answers():
             return PageFailedError(LoadFault.TIMEOUT, f"not loaded within {seconds:.1f} s")
         if self.crashed:
             return PageFailedError(LoadFault.CRASH, "the page's renderer died")
         return PageFailedError(LoadFault.UNRESPONSIVE, f"the page does not answer (after {seconds:.1f} s)")
 
-    def _failed(self, error: Error) -> Exception:
+    async def _failed_navigation(self, error: Error) -> Exception:
+        if "Download is starting" not in error.message and not self._downloads:
+            return self._failed(error)
+        with contextlib.suppress(TimeoutError):  # the event comes a little later than the error
+            async with asyncio.timeout(PROBE_SECONDS):
+                while not self._downloads:
+                    await self._downloading.wait()
+                    self._downloading.clear()
+        if not self._downloads:
+            return DownloadedError("", "")
+        download = self._downloads[-1]
+        return DownloadedError(download.url, download.suggested_filename)
+
+    def _failed(self, error: Error) -> PageFailedError:
         text = error.message.splitlines()[0]
-        if self._download is not None or "Download is starting" in text:
-            download = self._download
-            return DownloadedError(
-                download.url if download else "", download.suggested_filename if download else ""
-            )
         name = net_error(text)
         if name is not None:
             return PageFailedError(fault_of(name), name, net_error=name)
@@ -131,11 +205,26 @@ class BrowserPage:
             return PageFailedError(LoadFault.BROWSER_GONE, "the browser died")
         return PageFailedError(LoadFault.OTHER, text)
 
-    async def answers(self) -> bool:
-        """Whether the page's script thread answers within `PROBE_SECONDS`."""
+    async def _reacts(self) -> bool:
+        """Whether the document that is there now answers."""
         try:
             async with asyncio.timeout(PROBE_SECONDS):
-                await self._cdp.send("Runtime.evaluate", {"expression": "1", "returnByValue": True})
+                await self._cdp.send("Runtime.evaluate", {"expression": "1"})
+        except (TimeoutError, Error):
+            return False
+        return True
+
+    async def answers(self) -> bool:
+        """Whether the page answers within `PROBE_SECONDS`; ends what it is loading.
+
+        While a navigation has not committed, Chromium holds all questions back: so it is stopped first.
+        """
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                await asyncio.gather(
+                    self._cdp.send("Page.stopLoading"),
+                    self._cdp.send("Runtime.evaluate", {"expression": "1"}),
+                )
         except (TimeoutError, Error):
             self.stuck = not self.crashed
             return False
@@ -150,13 +239,9 @@ class BrowserPage:
                     {"expression": expression, "returnByValue": True, "awaitPromise": True},
                 )
         except TimeoutError:
-            self.stuck = True
-            message = f"the page did not answer within {seconds:.1f} s"
-            raise PageFailedError(LoadFault.UNRESPONSIVE, message) from None
+            raise await self._silent(seconds) from None
         except Error as error:
-            failed = self._failed(error)
-            assert isinstance(failed, PageFailedError)
-            raise failed from None
+            raise self._failed(error) from None
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
             text = details.get("exception", {}).get("description") or details.get("text", "")
@@ -237,7 +322,9 @@ class BrowserPage:
         self.crashed = True
 
     def _on_download(self, download: Download) -> None:
-        self._download = download
+        del self._downloads[:-8]
+        self._downloads.append(download)
+        self._downloading.set()
 
     def _on_popup(self, popup: Page) -> None:
         if popup is not self._page:
@@ -264,3 +351,12 @@ class BrowserPage:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, Error):
             warn("page.task-failed", error=repr(error))
+
+
+def _succeeded(question: asyncio.Future[Any]) -> bool:
+    """An error is no sign of life: a commit that the renderer never carries out ends the question too."""
+    return question.done() and not question.cancelled() and question.exception() is None
+
+
+def _same(one: str, other: str) -> bool:
+    return one.partition("#")[0] == other.partition("#")[0]

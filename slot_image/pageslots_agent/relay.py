@@ -19,6 +19,8 @@ from pageslots_agent.logs import warn
 from pageslots_agent.ports import LoadFault
 from pageslots_agent.upstream import BUFFER_BYTES, Link, Meter, Upstream, UpstreamError
 
+MAX_PAGE_BYTES = 128 * 1024 * 1024
+"""Received for one page, all its parts together: an endless body must not fill the renderer (case W12)."""
 HEAD_SECONDS = 60.0  # Chromium opens connections ahead of use
 IDLE_SECONDS = 300.0
 MAX_CONNECTIONS = 512
@@ -74,10 +76,21 @@ class Relay:
         self.upstream = upstream
         self.faults = FaultBook()
         self.meter = Meter()
+        self._page_began = 0
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], _Activity] = {}
         self._sweeper: asyncio.Task[None] | None = None
         self._closing = False
+
+    def begin_page(self) -> None:
+        """A new page: its faults and its allowance of bytes begin."""
+        self.faults.clear()
+        self._page_began = self.meter.received
+
+    @property
+    def overflowed(self) -> bool:
+        """Whether the page has had more than `MAX_PAGE_BYTES`; its connections are closed then."""
+        return self.meter.received - self._page_began > MAX_PAGE_BYTES
 
     async def start(self) -> int:
         """Listen on loopback; returns the port."""
@@ -193,6 +206,8 @@ class Relay:
         clock = asyncio.get_running_loop().time
         while data := await reader.read(BUFFER_BYTES):
             self.meter.received += len(data)
+            if self.overflowed:
+                return
             activity.last = clock()
             writer.write(data)
             await writer.drain()

@@ -102,9 +102,7 @@ class Direct:
             else:
                 objection = why
         if not allowed:
-            raise UpstreamError(
-                LoadFault.FORBIDDEN_ADDRESS, f"{host}: {objection}, and not allowed by the pool"
-            )
+            raise UpstreamError(LoadFault.FORBIDDEN_ADDRESS, _not_allowed(host, objection))
         return await _first_that_answers(host, [str(address) for address in allowed], port)
 
     plain = tunnel
@@ -266,6 +264,11 @@ _SOCKS_REPLIES = {
     5: (LoadFault.REFUSED, "connection refused"),
     6: (LoadFault.TIMEOUT, "TTL expired"),
 }
+
+
+def _not_allowed(host: str, objection: str | None) -> str:
+    whose = "" if objection and objection.startswith(host) else f"{host}: "
+    return f"{whose}{objection}; the pool allows no such addresses"
 
 
 def refuse_literal(host: str) -> None:
