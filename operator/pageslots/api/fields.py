@@ -134,6 +134,24 @@ class Unique:
         return handler(schema) | {LIST_TYPE: "set"}
 
 
+@dataclass(frozen=True, slots=True)
+class NotEmpty:
+    """A list of at least one entry. Pydantic's own bound counts valid entries only: it complains twice."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def judge(values: Any) -> Any:
+            if not values:
+                raise PydanticCustomError("empty", "has no entry")
+            return values
+
+        return core_schema.no_info_after_validator_function(judge, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return handler(schema) | {"minItems": 1}
+
+
 def _refuse_twins(values: Iterable[Hashable], *, what: str) -> None:
     seen: set[Hashable] = set()
     for number, value in enumerate(values):
@@ -165,9 +183,9 @@ def text(most: int, *, pattern: str | None = None, least: int = 1, says: str | N
     return info
 
 
-def items(most: int, *, least: int = 0) -> FieldInfo:
-    """A list of `least` to `most` entries."""
-    info: FieldInfo = Field(min_length=least, max_length=most) if least else Field(max_length=most)
+def items(most: int) -> FieldInfo:
+    """A list of at most so many entries."""
+    info: FieldInfo = Field(max_length=most)
     return info
 
 

@@ -11,6 +11,7 @@ from pageslots.api.fields import (
     ApiModel,
     Count,
     Flag,
+    NotEmpty,
     Rule,
     Ruled,
     Seconds,
@@ -305,7 +306,7 @@ class PageSlotPoolSpec(Ruled):
     """Browsers that exist at a time, whatever happens."""
     suspend: Flag = False
     """True: no request starts. Running ones go on."""
-    countries: Annotated[tuple[Country, ...], items(MAX_COUNTRIES, least=1), keyed("code")]
+    countries: Annotated[tuple[Country, ...], items(MAX_COUNTRIES), NotEmpty(), keyed("code")]
     allocation: Allocation = Field(default_factory=Allocation)
     preparation: Preparation = Field(default_factory=Preparation)
     dispatch: Dispatch = Field(default_factory=Dispatch)

@@ -10,6 +10,7 @@ from pageslots.api.fields import (
     ApiModel,
     Count,
     Flag,
+    NotEmpty,
     Rule,
     Ruled,
     Seconds,
@@ -194,7 +195,7 @@ class CrawlRequestSpec(Ruled):
 
     pool_name: Name = "default"
     country: CountryCode
-    start_urls: Annotated[tuple[HttpUrl, ...], items(MAX_START_URLS, least=1)] | None = None
+    start_urls: Annotated[tuple[HttpUrl, ...], items(MAX_START_URLS), NotEmpty()] | None = None
     urls_from: UrlsFrom | None = None
     parallelism: Annotated[int, whole(1, MAX_PARALLELISM)] = 1
     """Child requests that the URLs are split among."""

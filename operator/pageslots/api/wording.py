@@ -39,9 +39,9 @@ def explain(
             yield path, f'{word} without quotes is read as {read_as}: write "{word}"'
         case "string_too_long":
             yield path, f"has {len(error['input'])} characters; at most {node.get('maxLength')} are allowed"
-        case "too_short" if len(error["input"]) >= node.get("minItems", 0):
-            return  # no entry is left because each one is wrong, which is told already
-        case "too_long" | "too_short":
+        case "empty":
+            yield path, f"has no entry; expected {expected}"
+        case "too_long":
             yield path, f"has {len(error['input'])} entries; expected {expected}"
         case _:
             yield path, f"{found} is not {_with_suggestion(expected, error['input'], node)}"
