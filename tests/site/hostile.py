@@ -6,7 +6,8 @@
         site.neighbour_hits                 # requests to the server that nobody may reach: must stay empty
 
 Two servers: the site on 127.66.0.1, and a neighbour on 127.0.0.1 that stands for everything inside. A pool
-that allows 127.66.0.0/16 and nothing else must never reach the neighbour.
+that allows 127.66.0.0/16 and nothing else must never reach the neighbour. A browser on its own would follow
+the redirects to 169.254.169.254 and 10.0.0.1: visit those pages only behind what refuses such addresses.
 """
 
 import asyncio
