@@ -128,7 +128,7 @@ class Pages:
             price = escape(price_text(self._store, list_amount(self._store, product), self._language))
             cards.append(
                 f'<li class="card" data-sku="{product.sku}"><a href="/product/{product.sku}">'
-                f'<img src="/pictures/{product.sku}.png" width="560" height="420" loading="lazy" alt="">'
+                f'<img src="/pictures/{product.sku}.png" width="560" height="420" alt="">'
                 f'<span class="about"><span class="name">{name}</span> '
                 f'<span class="price">{price}</span></span>'
                 "</a></li>"
