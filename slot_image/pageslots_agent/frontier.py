@@ -28,7 +28,8 @@ from pageslots_agent.urls import Address
 ADMIT_BATCH = 500
 """Admitting this many takes about 5 ms."""
 
-CACHE_KIB = 4_096
+CACHE_KIB = 16_384
+HOSTS_REMEMBERED = 10_000
 Row = list[object]
 
 
@@ -80,6 +81,7 @@ class Frontier:
         self._max_pages = max_pages
         self._max_links = max_links
         self._page_delay_ms = page_delay_ms
+        self._host_ids: dict[str, int] = {}
         self._next_id = 1
         self._next_place = 1
         self._turn = 0
@@ -292,11 +294,8 @@ class Frontier:
     def _insert(self, candidate: Candidate, arrivals: dict[str, int]) -> None:
         is_start = candidate.root is None
         address = candidate.address
-        known = self._db.execute("SELECT 1 FROM page WHERE identity = ?", (address.identity,)).fetchone()
-        if known:
-            return
-        self._db.execute(
-            "INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, 0)",
+        added = self._db.execute(
+            "INSERT OR IGNORE INTO page VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, 0)",
             (
                 self._next_id,
                 address.identity,
@@ -309,6 +308,8 @@ class Frontier:
                 candidate.input,
             ),
         )
+        if added.rowcount == 0:
+            return
         self._next_id += 1
         self._next_place += 1
         self._queued += 1
@@ -317,13 +318,18 @@ class Frontier:
         arrivals[address.host] = arrivals.get(address.host, 0) + 1
 
     def _host(self, name: str) -> int:
+        known = self._host_ids.get(name)
+        if known is not None:
+            return known
         row = self._db.execute("SELECT id FROM host WHERE name = ?", (name,)).fetchone()
         if row is None:
             row = self._db.execute(
                 "INSERT INTO host VALUES (NULL, ?, 0, 0, 0, 0) RETURNING id", (name,)
             ).fetchone()
-        assert isinstance(row[0], int)
-        return row[0]
+        if len(self._host_ids) >= HOSTS_REMEMBERED:
+            self._host_ids.clear()
+        self._host_ids[name] = int(row[0])
+        return int(row[0])
 
     def _arrive(self, host: str, count: int) -> None:
         self._turn += 1
