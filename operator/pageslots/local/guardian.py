@@ -8,6 +8,7 @@ run's scratch folder is removed. Started as `python -I -S` with the standard lib
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import sys
@@ -19,6 +20,8 @@ from pageslots.local.processes import RUN_MARKER, Family, Table, kill_all
 
 LOCK_NAME = "guardian.lock"
 KILL_SECONDS = 30.0
+IDLE_SECONDS = 2.0
+"""How often the guardian looks who belongs to the run, while it has nothing else to do (5 ms of CPU)."""
 _LOOK_SECONDS = 0.1
 
 
@@ -40,14 +43,14 @@ def main() -> None:
         # Held until exit, so that the next run can wait for us. Not getting it changes nothing of our work:
         # the guardian before us may be about to end, or the disk full.
         LockFile.acquire(folder / LOCK_NAME)
-    while os.read(0, 4096):
-        pass
-    clean_up(run, folder, grace_seconds)
-
-
-def clean_up(run: str, folder: Path, grace_seconds: float) -> bool:
-    """End what is left of a run, gently at first, and remove its folder. Whether nothing is left."""
     family = Family((RUN_MARKER, run))
+    while not (select.select([0], [], [], IDLE_SECONDS)[0] and os.read(0, 4096) == b""):
+        family.look(Table.read())  # who hides later, after its parent's end, is known by then
+    clean_up(family, folder, grace_seconds)
+
+
+def clean_up(family: Family, folder: Path, grace_seconds: float) -> bool:
+    """End what is left of a run, gently at first, and remove its folder. Whether nothing is left."""
     stop = time.monotonic() + grace_seconds
     while family.look(Table.read()) and time.monotonic() < stop:
         time.sleep(_LOOK_SECONDS)

@@ -84,6 +84,11 @@ class ProcessRuntime:
         self._folder: RunFolder
         self._guard: Guard
 
+    @property
+    def absence_is_end(self) -> bool:
+        """True: a pod is its processes."""
+        return True
+
     async def __aenter__(self) -> Self:
         """Raises ScratchError, OSError. Cleans up after crashed runs first, which may take seconds."""
         adopt_orphans()

@@ -18,6 +18,7 @@ from typing import Self
 
 from pageslots.local import guardian
 from pageslots.local.lockfile import LockedError, LockFile
+from pageslots.local.processes import RUN_MARKER, Family
 
 LOCK_NAME = "run.lock"
 _RUN_FOLDER = re.compile(r"run-([0-9a-f]{8})")
@@ -114,7 +115,7 @@ def _clean_up(folder: Path, run: str) -> None:
     finally:
         lock.release()
     try:
-        guardian.clean_up(run, folder, grace_seconds=0)
+        guardian.clean_up(Family((RUN_MARKER, run)), folder, grace_seconds=0)
     finally:
         if guarded is not None:
             guarded.release()

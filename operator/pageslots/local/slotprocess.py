@@ -174,6 +174,7 @@ class SlotProcess:
         except (ValueError, KeyError, TypeError):
             self._change(message=f"the agent told no usable address on its ready pipe: {line[:200]!r}")
         else:
+            self.family.look(Table.read())
             self._change(phase=PodPhase.RUNNING, reachable=True)
         finally:
             pipe.close()
