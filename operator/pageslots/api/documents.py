@@ -28,7 +28,11 @@ _REAL = re.compile(
     r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
 _DOCUMENT_START = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-_CORE_TAG = "tag:yaml.org,2002:"
+_TAGS = frozenset(
+    f"tag:yaml.org,2002:{name}"
+    for name in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value")
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(slots=True)
@@ -37,6 +41,7 @@ class Document:
 
     value: Any
     values: dict[Path, Place] = field(default_factory=dict)
+    """Where values are; what is written in lines of its own is where its key is."""
     keys: dict[Path, Place] = field(default_factory=dict)
     plain: dict[Path, str] = field(default_factory=dict)
     faults: list["Fault"] = field(default_factory=list)
@@ -134,8 +139,9 @@ class _Reader:
         if depth > MAX_DEPTH:
             raise _TooMuchError(f"more than {MAX_DEPTH} levels deep, or an alias that contains itself")
         place = self._place(node)
-        self._document.values[path] = place
-        if not node.tag.startswith(_CORE_TAG):
+        is_block = node.id != "scalar" and not node.flow_style
+        self._document.values[path] = self._document.keys.get(path, place) if is_block else place
+        if node.tag not in _TAGS:
             self._document.faults.append(
                 Fault(place, path, f"the tag {node.tag} means nothing here: remove it")
             )
@@ -158,7 +164,7 @@ class _Reader:
             if key_node.id != "scalar":
                 self._document.faults.append(Fault(place, path, "a key must be a word"))
                 continue
-            key = str(key_node.value)
+            key = self._text(key_node, path)
             if key == "<<" and key_node.style is None:
                 for part in value_node.value if value_node.id == "sequence" else [value_node]:
                     found = self.value(part, path, depth + 1)
@@ -175,13 +181,24 @@ class _Reader:
         return merged | made
 
     def _scalar(self, node: Any, path: Path) -> Any:
-        text = str(node.value)
+        text = self._text(node, path)
         if node.style is not None:
             return text
         value = plain_value(text)
         if not isinstance(value, str):
             self._document.plain[path] = text
         return value
+
+    def _text(self, node: Any, path: Path) -> str:
+        """The text of a word; JSON writes a character beyond U+FFFF as two escapes, which are put together."""
+        text = str(node.value)
+        if _SURROGATE.search(text):
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            if "\ufffd" in text:
+                self._document.faults.append(
+                    Fault(self._place(node), path, "half a character: an escape is alone")
+                )
+        return text
 
     def _place(self, node: Any) -> Place:
         return Place(node.start_mark.line + 1 + self._lines_before, node.start_mark.column + 1)

@@ -28,7 +28,8 @@ class ManifestError:
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return f"{place}  {': '.join(part for part in (self.object, self.field, self.message) if part)}"
+        words = ": ".join(part for part in (self.object, self.field, self.message) if part)
+        return f"{place}  {words}" if place else words
 
 
 class ManifestErrors(Exception):  # noqa: N818 - a list of errors, not one
