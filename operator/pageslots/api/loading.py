@@ -17,8 +17,8 @@ from pageslots.api.meta import Kind
 from pageslots.api.pool import PageSlotPool
 from pageslots.api.request import CrawlRequest
 
-MAX_FILE_BYTES = 16 * 1024 * 1024
-"""About 100 s of reading: more is a mistake, or belongs into `urlsFrom`."""
+MAX_FILE_BYTES = 8 * 1024 * 1024
+"""About a minute of reading: more is a mistake, or belongs into `urlsFrom`."""
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 STDIN = "-"
 

@@ -126,13 +126,12 @@ class SlotReason(StrEnum):
     # Draining
     NOT_DRAINING = "NotDraining"
     YIELD_PERMIT = "YieldPermit"
-    ALLOCATION = "Allocation"
-    SHRINK = "Shrink"
+    CAP_LOWERED = "CapLowered"
+    REALLOCATED = "Reallocated"
     ROLLOUT = "Rollout"
-    RECYCLE = "Recycle"
-    FAILED = "Failed"
+    RECYCLING = "Recycling"
     NODE_DRAIN = "NodeDrain"
-    POOL_GONE = "PoolGone"
+    POOL_DELETED = "PoolDeleted"
 
 
 class PoolReason(StrEnum):
@@ -152,5 +151,5 @@ class PoolReason(StrEnum):
     # Progressing
     UP_TO_DATE = "UpToDate"
     ROLLING_OUT = "RollingOut"
-    SHRINKING = "Shrinking"
+    LOWERING_CAP = "LoweringCap"
     REALLOCATING = "Reallocating"

@@ -217,7 +217,7 @@ def test_a_huge_file_is_refused(folder):
 
     (told,) = refusals("a.yaml")
 
-    assert told.startswith("a.yaml  larger than 16 MiB")
+    assert told.startswith("a.yaml  larger than 8 MiB")
 
 
 def test_a_folder_stands_for_its_yaml_and_json_files(folder):
