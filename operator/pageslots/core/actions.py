@@ -7,6 +7,7 @@ others are carried out by `pageslots.control` and stay *pending* in the index un
 from dataclasses import dataclass
 
 from pageslots.core.model import (
+    EPOCH,
     AttemptId,
     Country,
     DrainReason,
@@ -135,6 +136,7 @@ class RequeueRequest:
     progressed: bool
     next_attempt: Instant | None
     message: str
+    charged: bool = True  # False: the outcome is told in the counts, but spends nothing of the budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,7 @@ class NoteAllocation:
 
     at: Instant
     slots: tuple[tuple[Country, int], ...]
+    considered: frozenset[Country] = frozenset()  # had unfinished requests then
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,13 @@ class NoteIdleClosing:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteIdlingForgotten:
+    """Demand has risen above what it was when slots were closed for idleness: they count no longer."""
+
+    country: Country
+
+
+@dataclass(frozen=True, slots=True)
 class NoteBackOff:
     """Set (or with `until` None clear) the back-off of a country or of a (country, site)."""
 
@@ -182,6 +192,7 @@ class NoteBackOff:
     until: Instant | None
     failures: int
     probing: bool = False
+    since: Instant = EPOCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +202,7 @@ class NoteUnschedulable:
     usable: int | None
 
 
-Note = NoteAllocation | NoteDraining | NoteIdleClosing | NoteBackOff | NoteUnschedulable
+Note = NoteAllocation | NoteDraining | NoteIdleClosing | NoteIdlingForgotten | NoteBackOff | NoteUnschedulable
 Deed = (
     CreateSlot
     | DeleteSlot
@@ -207,3 +218,11 @@ Deed = (
     | FinishRequest
 )
 Action = Note | Deed
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What should happen now, in the order of its importance, and when to look again without news."""
+
+    actions: tuple[Action, ...]
+    next_wake: Instant | None

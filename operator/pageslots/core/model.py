@@ -24,6 +24,9 @@ Version = NewType("Version", str)
 SECOND = 1_000
 """Milliseconds in a second."""
 
+EPOCH = Instant(0)
+"""Before everything."""
+
 
 class SlotState(StrEnum):
     """States of a page slot; derived from permit, pod, agent and running request, never stored as truth."""
@@ -299,3 +302,52 @@ class BackOff:
     until: Instant
     failures: int  # in a row
     probing: bool = False  # country: one probe slot is on its way
+    since: Instant = Instant(
+        0
+    )  # when the latest failure was counted: attempts begun before are the same wave
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """How many slots each country got at `at`, and which countries had unfinished requests then."""
+
+    at: Instant
+    slots: Mapping[Country, int]
+    considered: frozenset[Country] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class IdleClosings:
+    """Slots of a country that were closed for idleness while its demand was no higher than `demand`."""
+
+    count: int
+    demand: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A pod that is no more. `at` None: noticed since the last accepted plan."""
+
+    pod: PodUid
+    number: int
+    terminated: bool  # its containers were reported terminated: nothing of it can still run
+    out_of_memory: bool = False
+    at: Instant | None = None
+    holds: bool = True  # its number's permit has not been freed yet
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """A slot takes no further request. `pod` None: whatever pod it has (it is about the slot itself)."""
+
+    reason: DrainReason
+    pod: PodUid | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """A finished request as allocation remembers it."""
+
+    at: Instant
+    request: RequestUid
+    country: Country
