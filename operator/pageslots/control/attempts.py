@@ -211,7 +211,7 @@ class Attempts:
         try:
             pod = await self._context.runtime.get(self._pool.namespace, name)
         except NotFoundError:
-            self._index.drop_pod(number, uid)
+            self._index.drop_pod(number, uid, terminated=self._context.runtime.absence_is_end)
             return None
         if pod.uid != uid:
             self._context.intake.pod_seen(pod)

@@ -28,6 +28,7 @@ from pageslots.control.ports import (
     NotFoundError,
     ObjectApi,
     PodChanged,
+    PodPhase,
     PodsSynced,
     PodView,
     Recorder,
@@ -287,8 +288,8 @@ class Controller:
         """Nothing of this pod is left: a live answer."""
         self._pods.pop(pod.uid, None)
         index = self._touch(Key(pod.namespace, pod.pool)).index
-        index.drop_agent(PodUid(pod.uid))
-        index.drop_pod(pod.number, PodUid(pod.uid))
+        ended = pod.phase is PodPhase.TERMINATED or self.context.runtime.absence_is_end
+        index.drop_pod(pod.number, PodUid(pod.uid), terminated=ended)
         if self._agents is not None:
             self._agents.pod_gone(pod.uid)
 

@@ -72,7 +72,7 @@ class Pods:
             number = int(name.rpartition("-")[2])
             known = self._index.pods.get(number)
             if known is not None:
-                self._index.drop_pod(number, known.uid)
+                self._index.drop_pod(number, known.uid, terminated=context.runtime.absence_is_end)
 
     async def close(self, deed: actions.CloseSlot) -> None:
         """Drain the agent, then delete the pod. A busy agent is not closed; one out of reach waits its time."""

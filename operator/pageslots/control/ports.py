@@ -227,7 +227,16 @@ class AgentClient(Protocol):
 
 
 class SlotRuntime(Protocol):
-    """Pods by name. The runtime never has two of one name, whatever is asked."""
+    """Pods by name. The runtime never has two of one name, whatever is asked.
+
+    `absence_is_end`: whether NotFoundError means that no process of the pod is left. On one machine it does; in a
+    cluster the object of a pod may be gone while its node can't be reached.
+    """
+
+    @property
+    def absence_is_end(self) -> bool:
+        """See above."""
+        ...
 
     async def create(self, order: PodOrder) -> PodView:
         """Start it; AlreadyExistsError while anything of that name is left."""

@@ -45,10 +45,8 @@ class Slots:
         known = context.cache.by_uid(deed.slot)
         if known is None:
             return
-        try:
+        with suppress(NotFoundError):  # gone already, which is what was asked for
             await context.api.delete(
                 Kind.SLOT, self._pool.namespace, known["metadata"]["name"], uid=deed.slot
             )
-        except NotFoundError:
-            pass  # gone already, which is what was asked for
         context.intake.forget(Kind.SLOT, known)

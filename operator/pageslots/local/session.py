@@ -284,12 +284,13 @@ class _Session:
                 message="interrupted; goes on from its checkpoint",
                 report=report,
             )
-            await self._store.patch(
+            patched = await self._store.patch(
                 Kind.REQUEST, request.metadata.namespace, request.name, {"status": patch}, status=True
             )
+            self._controller.context.cache.observe(Kind.REQUEST, patched)
 
     def _result(self, *, interrupted: bool) -> RunResult:
-        snapshot = self._summary.snapshot(stopping=True, requests_of=self._store)
+        snapshot = self._summary.snapshot(stopping=True)
         states = [row.state for row in snapshot.requests]
         return RunResult(
             succeeded=states.count(RequestState.SUCCEEDED),

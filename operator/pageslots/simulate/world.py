@@ -84,6 +84,11 @@ class SimulatedRuntime:
         self._feed: Feed[PodChanged] = Feed()
         self._started = 0
 
+    @property
+    def absence_is_end(self) -> bool:
+        """False, as in a cluster."""
+        return False
+
     async def create(self, order: PodOrder) -> PodView:
         """Begin a pod's life; AlreadyExistsError while anything of that name is left."""
         name = f"{order.namespace}/{order.name}"
