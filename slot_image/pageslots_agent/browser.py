@@ -55,6 +55,7 @@ class BrowserSettings:
         """Beside Playwright's own."""
         return [
             "--disable-gpu",
+            "--in-process-gpu",  # a compositor and nothing else: 4 MiB less, and a process less to start
             "--disable-quic",  # would not pass the relay
             "--disable-software-rasterizer",
             "--enable-features=" + ",".join(("NetworkServiceInProcess2", *_PLAYWRIGHT_FEATURES)),

@@ -26,9 +26,7 @@ IDLE_SECONDS = 300.0
 MAX_CONNECTIONS = 512
 _KEPT_FAULTS = 128
 _SWEEP_SECONDS = 15.0
-_HOP_HEADERS = re.compile(
-    rb"(?im)^(?:proxy-connection|proxy-authorization|connection|keep-alive):[^\r\n]*\r\n"
-)
+_PROXY_CONNECTION = re.compile(rb"(?im)^proxy-connection:")
 _LENGTH = re.compile(rb"(?im)^content-length:[ \t]*(\d+)[ \t]*\r\n")
 _CHUNKED = re.compile(rb"(?im)^transfer-encoding:")
 
@@ -254,9 +252,9 @@ class _Plain:
             return None  # a longer host name that begins alike
         if not self.upstream.absolute_form:
             target = path if path.startswith(b"/") else b"/" + path
-        headers = _HOP_HEADERS.sub(b"", rest)
-        extra = b"Connection: keep-alive\r\n" + self.upstream.plain_headers
-        return b"%b %b %b\r\n%b%b" % (method, target, version, extra, headers)
+        # in its place: without a proxy Chromium says `Connection` there, and some sites look at the order
+        headers = _PROXY_CONNECTION.sub(b"Connection:", rest).removesuffix(b"\r\n")
+        return b"%b %b %b\r\n%b%b\r\n" % (method, target, version, headers, self.upstream.plain_headers)
 
     def body_bytes(self, head: bytes) -> int:
         """How many bytes of body follow the head."""
