@@ -12,7 +12,6 @@ from pageslots.api import CrawlRequest
 from pageslots.api.reasons import RequestReason, RequestState
 from pageslots.control import request_status
 from pageslots.control.context import Context
-from pageslots.control.instants import time_text
 from pageslots.control.names import API_VERSION, PARENT_LABEL, Key, child_name, owner_reference
 from pageslots.control.ports import AlreadyExistsError, ApiError, JsonObject, Kind
 from pageslots.core.model import Instant
@@ -249,10 +248,16 @@ class Parents:
         if any(current.get(key) != value for key, value in patch.items() if value is not None):
             await self._write(parent, patch)
             if "finishTime" in patch:
+                finished = next(c for c in patch["conditions"] if c["type"] == "Finished")
                 self._context.recorder.event(
-                    "info", "request.finished", request=parent.name, country=parent.spec.country,
-                    state=patch["state"], reason="", message=time_text(now),
-                )  # fmt: skip
+                    "info" if patch["state"] == RequestState.SUCCEEDED.value else "warning",
+                    "request.finished",
+                    request=parent.name,
+                    country=parent.spec.country,
+                    state=patch["state"],
+                    reason=finished["reason"],
+                    message=finished["message"],
+                )
 
     def _of(self, parent: CrawlRequest) -> list[CrawlRequest]:
         objs = (self._context.cache.by_uid(uid) for uid in self._children.get(parent.metadata.uid, ()))
