@@ -341,6 +341,8 @@ class CrawlAttempt:
     def _timeout(self) -> Ending:
         of_request = self._deadline_ms - self._began_ms >= self._spec.deadline_ms
         name = "deadlineSeconds" if of_request else "attemptSeconds"
+        if of_request and self._stop_reason is None:
+            self._stop_reason = StopReason.DEADLINE  # told in the report: no further attempt makes sense
         trouble = self._trouble()
         return Ending(Outcome.TIMEOUT, f"{name} is over" + (f"; {trouble}" if trouble else ""))
 

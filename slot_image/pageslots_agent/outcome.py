@@ -82,7 +82,7 @@ _STATUSES: Mapping[int, tuple[Outcome, Next]] = {
 def judge(visit: Visit, *, is_start: bool, challenge: str | None = None, wall_ms: int = 0) -> Verdict:
     """The verdict on a visited page. `challenge`: the rule by which its content is no content."""
     if challenge is not None:
-        return Verdict(Outcome.BLOCKED, challenge, Next.LEAVE, f"the page is a challenge (rule {challenge})")
+        return Verdict(Outcome.BLOCKED, challenge, Next.LEAVE, "the page is a challenge")
     if visit.fault is not None and not (visit.fault is LoadFault.WAIT_FOR and _is_error(visit.status)):
         return judge_fault(visit.fault, visit.message, is_start=is_start)
     if visit.status is None:
