@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pageslots.api import API_VERSION, LoadedManifests, ManifestError, ManifestErrors, load_manifests
+from pageslots.api.documents import plain_value
 from pageslots.cli.problems import UsageProblem
 
 POOL = "crawl"
@@ -128,9 +129,24 @@ def as_yaml(wanted: Wanted) -> str:
     texts = []
     for document in documents(wanted):
         buffer = io.StringIO()
-        yaml.dump(document, buffer)
+        yaml.dump(_quoted(document), buffer)
         texts.append(buffer.getvalue())
     return "---\n".join(texts)
+
+
+def _quoted(value: Any) -> Any:
+    """Words that YAML would take for something else, such as the country NO, in quotes."""
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString  # noqa: PLC0415 - 30 ms
+
+    match value:
+        case dict():
+            return {key: _quoted(below) for key, below in value.items()}
+        case list():
+            return [_quoted(below) for below in value]
+        case str() if not isinstance(plain_value(value), str):
+            return DoubleQuotedScalarString(value)
+        case _:
+            return value
 
 
 def load_made(wanted: Wanted) -> LoadedManifests:

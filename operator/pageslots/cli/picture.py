@@ -21,7 +21,7 @@ STOPPING = "stopping: places are being saved; Ctrl-C again ends at once"
 
 def picture(snapshot: Snapshot, *, width: int, height: int) -> RenderableType:
     """The whole run in `width` columns and at most `height` rows (but never fewer than a dozen)."""
-    room = max(height, 12) - 4
+    room = max(height, 12) - 5
     countries = _countries(snapshot.countries, width=width, most=max(3, room // 3))
     left = max(3, room - countries.row_count - 2)
     parts: list[RenderableType] = [_head(snapshot, width=width), "", countries, ""]
@@ -34,17 +34,19 @@ def picture(snapshot: Snapshot, *, width: int, height: int) -> RenderableType:
 def _head(snapshot: Snapshot, *, width: int) -> Text:
     finished = sum(row.state in FINISHED for row in snapshot.requests)
     failed = sum(row.state == "Failed" for row in snapshot.requests)
-    words = [
-        stopwatch(snapshot.seconds),
-        f"{finished}/{len(snapshot.requests)} {'done' if width < NARROW else 'requests done'}",
-        count(snapshot.pages, "page"),
-        f"{snapshot.pages_per_second:.1f}/s",
-        f"permits {snapshot.permits_held}/{snapshot.permits_max}",
-    ]
-    if width >= NARROW:
-        words.append(count(snapshot.browsers, "browser"))
-        if failed:
-            words.insert(2, f"{failed} failed")
+    done = f"{finished}/{len(snapshot.requests)}"
+    rate = f"{snapshot.pages_per_second:.1f}/s"
+    permits = f"permits {snapshot.permits_held}/{snapshot.permits_max}"
+    if width < NARROW:
+        lines = [
+            f"{stopwatch(snapshot.seconds)}  {done} done  {count(snapshot.pages, 'page')}",
+            f"{permits}  {rate}",
+        ]
+        return Text("\n".join(lines), style="bold", no_wrap=True, overflow="ellipsis")
+    words = [stopwatch(snapshot.seconds), f"{done} requests done"]
+    if failed:
+        words.append(f"{failed} failed")
+    words += [count(snapshot.pages, "page"), rate, permits, count(snapshot.browsers, "browser")]
     if width >= WIDE:
         words.append(volume(snapshot.bytes))
     return Text("  ".join(words), style="bold", no_wrap=True, overflow="ellipsis")
@@ -98,54 +100,78 @@ def _quietness(row: CountryRow) -> tuple[int, int, str]:
 
 
 def _requests(rows: Sequence[RequestRow], *, width: int, most: int) -> list[RenderableType]:
-    """All requests where there is room; else the running ones, some that come next, and sums of the rest."""
-    rest: list[RequestRow] = []
-    shown = list(rows)
-    if len(rows) > most:
-        by_state = sorted(rows, key=lambda row: {"Running": 0, "Queued": 1}.get(row.state, 2))
-        shown, rest = by_state[: most - 1], by_state[most - 1 :]
+    """All requests where there is room; else the running ones, some of each other state, and sums of the rest."""
+    shown, rest = (list(rows), []) if len(rows) <= most else _chosen(rows, most - 1)
     headers = ["request", "state", "pages"]
+    if width >= NARROW:
+        headers.append("failed")
     if width >= WIDE:
         headers += ["records", "attempts", "time"]
-    if width >= NARROW:
-        headers.append("why")
+    cells = [_cells(row, width=width) for row in shown]
     table = _table(headers)
     table.columns[1].justify = "left"
-    if width < NARROW:
-        table.padding = (0, 1, 0, 0)
-        table.columns[0].max_width = max(8, width - 20)
-    else:
-        table.columns[-1].justify = "left"
-        table.columns[0].max_width = width // 3
-    for row in shown:
-        table.add_row(*_cells(row, width=width))
+    gap = 1 if width < NARROW else 2
+    table.padding = (0, gap, 0, 0)
+    wide = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
+    wide[0] = min(wide[0], width // 3 if width >= NARROW else max(8, width - sum(wide[1:]) - gap * len(wide)))
+    for column, columns in zip(table.columns, wide, strict=True):
+        column.width = columns
+    left = width - sum(wide) - gap * len(wide)
+    if width >= NARROW:
+        table.add_column("why", no_wrap=True, overflow="ellipsis", width=max(left, 4))
+    for row, (name, state, *numbers) in zip(shown, cells, strict=True):
+        texts = [Text(name), Text(state, style=STYLES.get(state, "")), *map(Text, numbers)]
+        if width >= NARROW:
+            texts.append(Text(why(row), style="red" if state == "Failed" else "dim"))
+        table.add_row(*texts)
     lines: list[RenderableType] = [table]
-    if rest:
-        lines.append(
-            Text(f"and {len(rest)} more: {sums(rest)}", style="dim", no_wrap=True, overflow="ellipsis")
-        )
+    below = f"and {len(rest):,} more: {sums(rest)}" if rest else _queue(rows) if width < NARROW else ""
+    if below:
+        lines.append(Text(below, style="dim", no_wrap=True, overflow="ellipsis"))
     return lines
 
 
-def _cells(row: RequestRow, *, width: int) -> list[Text]:
-    cells = [Text(row.name), Text(row.state, style=STYLES.get(row.state, "")), Text(pages(row))]
+def _chosen(rows: Sequence[RequestRow], most: int) -> tuple[list[RequestRow], list[RequestRow]]:
+    """The rows to show, and the others: running ones first, but a third is left for what failed and what waits."""
+    by_state = {state: [row for row in rows if row.state == state] for state in STYLES}
+    others = by_state["Failed"] + by_state["Stopped"] + by_state["Queued"] + by_state["Succeeded"]
+    running = by_state["Running"]
+    share = max(most - len(others), most * 2 // 3)
+    shown = running[:share]
+    shown += others[: most - len(shown)]
+    taken = {id(row) for row in shown}
+    return shown, [row for row in rows if id(row) not in taken]
+
+
+def _cells(row: RequestRow, *, width: int) -> list[str]:
+    cells = [row.name, row.state, pages(row)]
+    if width >= NARROW:
+        cells.append(str(row.pages_failed or "-"))
     if width >= WIDE:
         cells += [
-            Text(str(row.records or "-")),
-            Text(str(row.attempts or "-")),
-            Text(stopwatch(row.seconds) if row.seconds else "-"),
+            str(row.records or "-"),
+            str(row.attempts or "-"),
+            stopwatch(row.seconds) if row.seconds else "-",
         ]
-    if width >= NARROW:
-        cells.append(Text(why(row), style="red" if row.state == "Failed" else "dim"))
     return cells
 
 
+def _queue(rows: Iterable[RequestRow]) -> str:
+    """Why requests wait, where the table has no room for it."""
+    queued = [row for row in rows if row.state == "Queued"]
+    return f"queue: {_reasons(queued)}" if queued else ""
+
+
+def _reasons(rows: Iterable[RequestRow]) -> str:
+    numbers = Counter(row.reason for row in rows if row.state == "Queued" and row.reason)
+    return ", ".join(f"{reason} {number}" for reason, number in numbers.most_common())
+
+
 def pages(row: RequestRow) -> str:
-    """`31/52`, and the failed ones where there are some: `3/5 -1`."""
+    """Done of those that are known: `31/52`."""
     if not (row.pages_discovered or row.pages_done):
         return "-"
-    failed = f" -{row.pages_failed}" if row.pages_failed else ""
-    return f"{row.pages_done}/{max(row.pages_discovered, row.pages_done)}{failed}"
+    return f"{row.pages_done}/{max(row.pages_discovered, row.pages_done)}"
 
 
 def why(row: RequestRow) -> str:
@@ -163,8 +189,7 @@ def sums(rows: Iterable[RequestRow]) -> str:
     """`3 Running, 300 Queued (WaitingForSlot 290, SiteCoolingDown 10), 20 Succeeded`."""
     rows = list(rows)
     states = Counter(row.state for row in rows)
-    waiting = Counter(row.reason for row in rows if row.state == "Queued" and row.reason)
-    reasons = ", ".join(f"{reason} {number}" for reason, number in waiting.most_common())
+    reasons = _reasons(rows)
     words = [
         f"{states[state]} {state}" + (f" ({reasons})" if state == "Queued" and reasons else "")
         for state in ("Running", "Queued", "Succeeded", "Failed", "Stopped")
