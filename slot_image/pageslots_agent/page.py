@@ -6,9 +6,9 @@ before anything is sent.
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from playwright.async_api import BrowserContext, CDPSession, Download, Error, Page, Response
 from playwright.async_api import TimeoutError as PlaywrightTimeoutError
@@ -17,6 +17,8 @@ from pageslots_agent.blocking import Blocking
 from pageslots_agent.faults import fault_of, net_error
 from pageslots_agent.logs import warn
 from pageslots_agent.ports import LoadFault
+
+T = TypeVar("T")
 
 PROBE_SECONDS = 1.0
 ALIVE_SECONDS = 2.0
@@ -85,6 +87,7 @@ class BrowserPage:
         self._downloading = asyncio.Event()
         self.crashed = False
         self.stuck = False
+        self._crash = asyncio.Event()
 
     @classmethod
     async def open(cls, context: BrowserContext, blocking: Blocking) -> "BrowserPage":
@@ -145,7 +148,7 @@ class BrowserPage:
                 self.stuck = True
                 raise StuckBeforeError
             async with asyncio.timeout_at(deadline):
-                return await going
+                return await self._unless_crashed(going)
         finally:
             for task in (before, going):
                 task.cancel()
@@ -234,9 +237,11 @@ class BrowserPage:
         """The value of a script; raises PageFailedError."""
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._cdp.send(
-                    "Runtime.evaluate",
-                    {"expression": expression, "returnByValue": True, "awaitPromise": True},
+                answer = await self._unless_crashed(
+                    self._cdp.send(
+                        "Runtime.evaluate",
+                        {"expression": expression, "returnByValue": True, "awaitPromise": True},
+                    )
                 )
         except TimeoutError:
             raise await self._silent(seconds) from None
@@ -262,7 +267,10 @@ class BrowserPage:
         """Until an element is there; raises PageFailedError with WAIT_FOR or BAD_SELECTOR."""
         try:
             async with asyncio.timeout(seconds + PROBE_SECONDS):
-                await self._page.wait_for_selector(selector, state="attached", timeout=max(seconds * 1000, 1))
+                waiting = self._page.wait_for_selector(
+                    selector, state="attached", timeout=max(seconds * 1000, 1)
+                )
+                await self._unless_crashed(waiting)
         except PlaywrightTimeoutError:
             message = f"{selector!r} did not appear within {seconds:.1f} s"
             raise PageFailedError(LoadFault.WAIT_FOR, message) from None
@@ -286,11 +294,12 @@ class BrowserPage:
             clip = {"x": 0.0, "y": 0.0, "width": float(width), "height": float(height)}
         try:
             async with asyncio.timeout(seconds):
-                return await self._page.screenshot(
+                picture = self._page.screenshot(
                     full_page=full,
                     clip=clip,  # type: ignore[arg-type]
                     timeout=seconds * 1000 + 1000,
                 )
+                return await self._unless_crashed(picture)
         except (TimeoutError, PlaywrightTimeoutError):
             raise PageFailedError(LoadFault.UNRESPONSIVE, f"no picture within {seconds:.1f} s") from None
         except Error as error:
@@ -320,6 +329,23 @@ class BrowserPage:
 
     def _on_crash(self, _: Page) -> None:
         self.crashed = True
+        self._crash.set()
+
+    async def _unless_crashed(self, doing: Awaitable[T]) -> T:
+        """What `doing` gives; PageFailedError as soon as the renderer has died.
+
+        Chromium leaves a question to a dead renderer unanswered: without this it would cost the whole deadline.
+        """
+        task, crash = asyncio.ensure_future(doing), asyncio.ensure_future(self._crash.wait())
+        try:
+            await asyncio.wait({task, crash}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise PageFailedError(LoadFault.CRASH, "the page's renderer died")
+            return task.result()
+        finally:
+            for unfinished in (task, crash):
+                unfinished.cancel()
+            await asyncio.gather(task, crash, return_exceptions=True)
 
     def _on_download(self, download: Download) -> None:
         del self._downloads[:-8]
