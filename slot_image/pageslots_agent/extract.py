@@ -24,6 +24,12 @@ MAX_VALUE_CHARACTERS = 256 * 1024
 MAX_TITLE_CHARACTERS = 1_000
 
 _BLANKS = re.compile(r"\s+")
+# fmt: off
+_INLINE = frozenset({
+    "a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd",
+    "label", "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+})
+# fmt: on
 _UNSEEN = frozenset({"script", "style", "template", "noscript"})
 
 
@@ -144,7 +150,25 @@ def _value(item: Any, attribute: str | None) -> str | None:
     if attribute is not None:
         value = item.get(attribute)
         return None if value is None else value.strip()
-    return normalised("".join(item.itertext()))
+    return normalised(_text(item))
+
+
+def _text(element: HtmlElement) -> str:
+    """The text of an element as it reads: blocks and cells apart, without scripts and styles inside it."""
+    pieces = []
+    walker = etree.iterwalk(element, events=("start", "end"))
+    for event, node in walker:
+        if event == "start":
+            if node is not element and node.tag in _UNSEEN:
+                walker.skip_subtree()
+                continue
+            pieces.append((node.text or "") if node.tag in _INLINE else f" {node.text or ''}")
+        else:
+            if node.tag not in _INLINE:
+                pieces.append(" ")
+            if node is not element:
+                pieces.append(node.tail or "")
+    return "".join(pieces)
 
 
 def _title(document: HtmlElement) -> str:

@@ -1,6 +1,7 @@
 """Laws of the frontier, over any order of what can happen to it."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -130,7 +131,7 @@ def test_a_host_is_never_served_faster_than_its_delay(moves, delay_ms, crawl_del
     for host in HOSTS:
         times = [now for now, page in seen.leases if page.host == host]
         least = max(delay_ms, crawl_delay_ms if host == HOSTS[0] else 0)
-        assert all(after - before >= least for before, after in zip(times, times[1:], strict=False))
+        assert all(after - before >= least for before, after in pairwise(times))
     frontier.close()
 
 
