@@ -38,6 +38,10 @@ class FaultyRuntime:
         self.faults = faults
         self._lists = FaultyLists()
 
+    @property
+    def absence_is_end(self) -> bool:
+        return self.runtime.absence_is_end
+
     async def create(self, order: PodOrder) -> PodView:
         return await faulty_call(self.faults, "pod.create", order.name, lambda: self.runtime.create(order))
 

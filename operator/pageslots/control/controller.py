@@ -266,6 +266,8 @@ class Controller:
             and self.context.settings.output_uri(request, pool, parent_of(self.context, request)) is not None,
         )
         loop.index.put_request(fact)
+        if request.status.state is RequestState.QUEUED:
+            self.status.waits(pool_key, request)
         if request.status.is_finished and request.status.attempt is not None:
             self.context.reports.pop(request.status.attempt.id, None)
 
