@@ -37,6 +37,7 @@ format: $(INSTALLED) ## put the code into the house form
 	.venv/bin/ruff format .
 
 bench: setup ## measure, and print each figure beside its goal
+	$(PY) -m tests.bench
 	$(PY) -m pytest -m bench -s --timeout 1800 tests/bench
 
 lock: $(INSTALLED) ## write constraints.txt anew from pyproject.toml (UPGRADE=1: the newest of everything)

@@ -92,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = commands.main(args=arguments, prog_name="pageslots", standalone_mode=False)
         sys.stdout.flush()
+    except SystemExit:  # click's answer to a closed pipe, and to nothing else in this mode
+        return PIPE_CLOSED
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last one who can tell
         return _told(error)
     return code if isinstance(code, int) else 0

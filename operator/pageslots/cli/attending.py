@@ -37,7 +37,7 @@ def attend(run: Run, ending: Ending, *, plain: bool | None, stream: TextIO | Non
     """Run it, show it, tell how it ended; returns the exit code. Raises what the run raises."""
     outlet = Outlet(stream or sys.stdout)
     try:
-        console = Console(file=outlet, highlight=False, soft_wrap=not outlet.isatty())  # type: ignore[arg-type]  # as much of a file as it uses
+        console = Console(file=outlet, highlight=False)  # type: ignore[arg-type]  # as much of a file as it uses
         view: PlainView | LiveView = (
             PlainView(outlet) if _is_plain(asked=plain, console=console) else LiveView(console, outlet)
         )

@@ -9,9 +9,13 @@ from pageslots.local.browser import NoBrowserError, find_browser
 
 HELP = """Say which browser would be used, or how to get one.
 
-\b
 Looked for in this order: --chromium, PAGESLOTS_CHROMIUM, Playwright's own headless
 shell, Debian's chromium-headless-shell, Chromium, Google Chrome.
+
+\b
+Examples:
+  pageslots browser
+  pageslots browser --chromium /opt/chrome/chrome
 """
 
 

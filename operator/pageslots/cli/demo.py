@@ -20,7 +20,7 @@ demo starts over.
 \b
 Examples:
   pageslots demo
-  pageslots demo --failures     ten requests that fail, each in its own way (so: exit code 1)
+  pageslots demo --failures     ten requests that fail, each in its own way
   pageslots results sg-today --output pageslots-demo
 """
 

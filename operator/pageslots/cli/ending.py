@@ -27,7 +27,7 @@ class Ending:
     def tell(self, result: RunResult, console: Console) -> None:
         """Write it."""
         for line in self.lines(result):
-            console.print(line)
+            console.print(line, soft_wrap=True)  # a command that is wrapped by hand can't be copied
 
     def lines(self, result: RunResult) -> list[Text]:
         """What is written."""

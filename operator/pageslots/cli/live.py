@@ -29,12 +29,12 @@ class LiveView:
 
     def notice(self, text: str) -> None:
         """A sentence above the picture."""
-        self._console.print(Text(text))
+        self._console.print(Text(text), soft_wrap=True)
 
     def event(self, level: Level, name: str, fields: Mapping[str, object]) -> None:
         """What went wrong is told; the rest is in the picture."""
         if level == "warning" and (text := told(level, name, fields)):
-            self._console.print(Text(text, style="yellow"))
+            self._console.print(Text(text, style="yellow"), soft_wrap=True)
 
     def attach(self, control: RunControl) -> None:
         """From now on there is something to draw."""

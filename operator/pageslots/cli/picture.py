@@ -16,14 +16,15 @@ from pageslots.local.snapshot import CountryRow, RequestRow, Snapshot
 NARROW, WIDE = 60, 100
 STYLES = {"Running": "cyan", "Succeeded": "green", "Failed": "red", "Stopped": "yellow", "Queued": "dim"}
 FINISHED = frozenset({"Succeeded", "Failed", "Stopped"})
-STOPPING = "stopping: places are being saved; Ctrl-C again ends at once"
+STOPPING = "stopping; Ctrl-C again ends at once"
 
 
 def picture(snapshot: Snapshot, *, width: int, height: int) -> RenderableType:
     """The whole run in `width` columns and at most `height` rows (but never fewer than a dozen)."""
-    room = max(height, 12) - 5
-    countries = _countries(snapshot.countries, width=width, most=max(3, room // 3))
-    left = max(3, room - countries.row_count - 2)
+    around = 7 if width >= NARROW else 8  # head, gaps, headers, the line of sums, the one about stopping
+    room = max(height, 12) - 1 - around
+    countries = _countries(snapshot.countries, width=width, most=room // 3)
+    left = room - countries.row_count
     parts: list[RenderableType] = [_head(snapshot, width=width), "", countries, ""]
     parts += _requests(snapshot.requests, width=width, most=left)
     if snapshot.stopping:
@@ -101,7 +102,7 @@ def _quietness(row: CountryRow) -> tuple[int, int, str]:
 
 def _requests(rows: Sequence[RequestRow], *, width: int, most: int) -> list[RenderableType]:
     """All requests where there is room; else the running ones, some of each other state, and sums of the rest."""
-    shown, rest = (list(rows), []) if len(rows) <= most else _chosen(rows, most - 1)
+    shown, rest = (list(rows), []) if len(rows) <= most else _chosen(rows, most)
     headers = ["request", "state", "pages"]
     if width >= NARROW:
         headers.append("failed")

@@ -35,9 +35,8 @@ Examples:
   pageslots run manifests/ --output results --fresh
   pageslots run crawl.yaml --plain | tee crawl.txt
 
-\b
-Exit codes: 0 all requests succeeded, 1 some did not, 2 unusable input and nothing
-was started, 130 after Ctrl-C.
+Exit codes: 0 all requests succeeded, 1 some did not, 2 unusable input and nothing was started,
+130 after Ctrl-C.
 """
 
 
