@@ -19,6 +19,11 @@ class BrowserPort(Protocol):
         ...
 
     @property
+    def is_open(self) -> bool:
+        """Whether there is a browser, as far as is known without asking it."""
+        ...
+
+    @property
     def pages(self) -> int:
         """Visited since the agent started."""
         ...

@@ -59,6 +59,7 @@ class HttpServer:
         self._max_body_bytes = max_body_bytes
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
+        self._answering: set[asyncio.Task[None]] = set()  # those with a request in hand
         self._closing = False
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
@@ -72,8 +73,10 @@ class HttpServer:
         self._closing = True
         if self._server is not None:
             self._server.close()
-        if self._connections:
-            await asyncio.wait(self._connections, timeout=grace_seconds)
+        for task in self._connections - self._answering:
+            task.cancel()
+        if self._answering:
+            await asyncio.wait(self._answering, timeout=grace_seconds)
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
@@ -103,7 +106,13 @@ class HttpServer:
                 return
             if request is None:
                 return
-            await connection.answer(await self._handler(request), last=self._closing)
+            task = asyncio.current_task()
+            assert task is not None
+            self._answering.add(task)
+            try:
+                await connection.answer(await self._handler(request), last=self._closing)
+            finally:
+                self._answering.discard(task)
             if not connection.next_cycle():
                 return
 

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import importlib
 import json
 import os
 import random
@@ -27,7 +28,10 @@ from pageslots_agent.slot import Slot, StartAttempt
 from pageslots_agent.slot_browser import SlotBrowser
 
 UNPOLLED_STALE_TIMES = 3
-ANSWERS_SECONDS = 0.5
+ANSWERS_SECONDS = 0.3
+CLOSE_SECONDS = 2.0
+MARGIN_SECONDS = 0.8
+"""What is left of the grace when the attempt must have ended."""
 LOOK_SECONDS = 5.0
 
 
@@ -89,10 +93,11 @@ def _set_environment(scratch: Path) -> None:
     os.environ.update(DRIVER_ENVIRONMENT)
 
 
-def _load_crawl() -> StartAttempt:
-    from pageslots_agent import crawl  # noqa: PLC0415 -- its libraries cost an idle slot memory
-
-    return crawl.start_attempt
+async def _load_crawl() -> StartAttempt:
+    """Import the crawl, whose libraries cost memory that an idle slot saves; aside, as it takes its time."""
+    crawl = await asyncio.to_thread(importlib.import_module, "pageslots_agent.crawl")
+    start: StartAttempt = crawl.start_attempt
+    return start
 
 
 class _Agent:
@@ -124,16 +129,22 @@ class _Agent:
         ending = asyncio.create_task(self._ending.wait())
         await asyncio.wait({worker, look, ending}, return_when=asyncio.FIRST_COMPLETED)
         failed = worker.done()
-        event("agent.ending", reason=self._reason or ("its worker failed" if failed else "nobody needs it"))
+        event("agent.ending", reason=self._reason or "its worker failed")
+        clock = asyncio.get_running_loop().time
+        until = clock() + config.grace_ms / 1000 - MARGIN_SECONDS
         try:
             if not failed:
-                await slot.shut_down(seconds=max(config.grace_ms / 1000 - 2.5, 0.1))
+                await slot.shut_down(seconds=max(until - clock(), 0.1))
             for task in (worker, look, ending):
                 task.cancel()
-            await asyncio.wait({worker, look, ending}, timeout=1)
             await server.close(grace_seconds=ANSWERS_SECONDS)
-            await browser.close()
-            await self._relay.close()
+            # a clean end if there is time for it; whatever is left is killed
+            async with asyncio.timeout(max(min(until - clock(), CLOSE_SECONDS), 0.1)):
+                await asyncio.wait({worker, look, ending})
+                await browser.close()
+                await self._relay.close()
+        except TimeoutError:
+            warn("agent.killing-browser", children=processes.kill_own_children())
         finally:
             processes.kill_own_children()
         if failed and not worker.cancelled() and (error := worker.exception()) is not None:

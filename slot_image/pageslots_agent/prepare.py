@@ -57,11 +57,9 @@ class Failures:
         """The page is ready; crashes stay counted until an attempt ends without one."""
         self._preparation = 0
 
-    def attempt_ended(self, *, crashed: bool, message: str = "") -> None:
+    def attempt_ended(self, *, crashed: bool) -> None:
         """An attempt ended, with or without taking the browser along."""
         self._crashes = self._crashes + 1 if crashed else 0
-        if crashed:
-            self.note(Outcome.BROWSER_CRASH, message or "the browser died under an attempt")
 
     def note(self, outcome: Outcome, message: str) -> None:
         """Remember what went wrong last."""

@@ -5,7 +5,7 @@ that two things can never be done to it at once; HTTP calls only change the arbi
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -30,13 +30,15 @@ from pageslots_agent.revision import Revision
 Value = TypeVar("Value")
 
 StartAttempt = Callable[[AttemptSpec, Tab, Callable[[], None]], Attempt]
-LoadCrawl = Callable[[], StartAttempt]
+LoadCrawl = Callable[[], Awaitable[StartAttempt]]
 """Imports the crawl at the first attempt: an idle slot does without its libraries."""
 WallClock = Callable[[], int]
 """Milliseconds since the Unix epoch."""
 
 PARK_SECONDS = 10.0
 """An idle page that long goes to about:blank: scripts left running there would cost CPU and proxy traffic."""
+SLACK_SECONDS = 60.0
+"""Beyond page and grace: in which an attempt past its deadline may still write what it has."""
 WATCH_SECONDS = 15.0
 """How often an idle slot asks its browser whether it is there."""
 
@@ -145,8 +147,11 @@ class Slot:
         return await self._browser.screenshot()
 
     async def alive(self) -> bool:
-        """Whether the browser answers, or is rightly not there."""
-        if self.phase in {Phase.READY, Phase.RUNNING}:
+        """False: there is a browser, it does not answer, and nothing here will change that.
+
+        One that is known to be gone is opened again by the worker, or by the attempt's next page.
+        """
+        if self.phase in {Phase.READY, Phase.RUNNING} and self._browser.is_open:
             return await self._browser.alive()
         return True
 
@@ -155,7 +160,7 @@ class Slot:
     def admit(self, spec: AttemptSpec) -> AttemptReport:
         """Start the attempt, or recognise it; raises RefusedError."""
         if self._admit(spec) is Admission.START:
-            slack = (spec.page_timeout_ms + self._config.grace_ms) / 1000 + 30
+            slack = (spec.page_timeout_ms + self._config.grace_ms) / 1000 + SLACK_SECONDS
             deadline = asyncio.get_running_loop().time() + spec.deadline_ms / 1000 + slack
             self._run = _Run(spec, self._wall_clock(), deadline)
             self._last_attempt = None
@@ -317,7 +322,7 @@ class Slot:
         try:
             tab = await self._browser.tab(run.spec.site, fresh=run.spec.fresh_context)
             if self._start_attempt is None:
-                self._start_attempt = await asyncio.to_thread(self._load_crawl)
+                self._start_attempt = await self._load_crawl()
             run.attempt = self._start_attempt(run.spec, tab, self._revision.touch)
             if run.stop is not None:
                 reason, page_grace_ms = run.stop

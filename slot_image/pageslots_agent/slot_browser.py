@@ -40,7 +40,8 @@ class SlotBrowser:
         self._kept: BrowserPage | None = None
         self._fresh: BrowserPage | None = None
         self._wants_fresh = False
-        self._burnt = False  # Blocked or ProxyError: the next use needs a new exit
+        self._site: str | None = None  # of the attempt under way
+        self._spent: Outcome | None = None  # why the next use needs a new browser, with a new exit
         self._opened_at = 0.0
         self._pages_since_opened = 0
         self.pages = 0
@@ -52,6 +53,11 @@ class SlotBrowser:
     def version(self) -> str:
         """Of the browser that was opened last."""
         return self._chromium.version
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a browser, as far as is known without asking it."""
+        return self._chromium.is_open
 
     @property
     def starts(self) -> int:
@@ -89,11 +95,12 @@ class SlotBrowser:
 
     async def tab(self, site: str, *, fresh: bool) -> Tab:
         """The page for an attempt; raises BrowserFailedError."""
-        if self._burnt:
+        if self._spent is not None:
             await self.close_browser()
         if not self._chromium.is_open:
             await self._open_browser()
         self._wants_fresh = fresh
+        self._site = None if fresh else site
         if fresh:
             self._fresh = await self._chromium.new_page()
         else:
@@ -105,16 +112,16 @@ class SlotBrowser:
     def usable_after(self, outcome: Outcome, message: str) -> bool:
         """An attempt ended so; whether the slot may take the next one without preparing anew."""
         crashed = outcome in {Outcome.BROWSER_CRASH, Outcome.OUT_OF_MEMORY}
-        self._failures.attempt_ended(crashed=crashed, message=message)
-        if outcome in {Outcome.BLOCKED, Outcome.PROXY_ERROR}:
-            self._burnt = True
+        self._failures.attempt_ended(crashed=crashed)
+        if crashed or outcome in {Outcome.BLOCKED, Outcome.PROXY_ERROR}:
+            self._spent = outcome
             self.warm_site = None
             self._failures.note(outcome, message)
         return not crashed and self._chromium.is_open
 
     async def tidy(self) -> None:
         """After an attempt: a fresh context goes."""
-        self._wants_fresh = False
+        self._wants_fresh, self._site = False, None
         fresh, self._fresh = self._fresh, None
         if fresh is not None and not await fresh.close():
             await self.close_browser()
@@ -174,7 +181,7 @@ class SlotBrowser:
         if self._wants_fresh:
             self._fresh = renewed
         else:
-            self._kept = renewed
+            self._kept, self.warm_site = renewed, self._site
         return renewed
 
     # --- for the preparation
@@ -182,7 +189,7 @@ class SlotBrowser:
     async def open(self, *, other_proxy: bool) -> None:
         """Browser and page, if they are not open; raises PreparationFailedError."""
         try:
-            if self._burnt or not self._chromium.is_open or not await self._chromium.alive():
+            if self._spent is not None or not await self._chromium.alive():
                 await self.close_browser()
                 await self._open_browser(other_proxy=other_proxy)
             if self._kept is None or not self._kept.usable:
@@ -209,10 +216,11 @@ class SlotBrowser:
 
     async def _open_browser(self, *, other_proxy: bool = False, same_exit: bool = False) -> None:
         if not same_exit:
-            self._relay.upstream = self._choice.choose(avoid_current=other_proxy)
+            avoid = other_proxy or self._spent is Outcome.PROXY_ERROR
+            self._relay.upstream = self._choice.choose(avoid_current=avoid)
         self._relay.drop_connections()
         await self._chromium.open()
-        self._burnt = False
+        self._spent = None
         self._opened_at = asyncio.get_running_loop().time()
         self._pages_since_opened = 0
 
