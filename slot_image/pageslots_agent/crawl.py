@@ -10,6 +10,8 @@ saves.
 """
 
 import asyncio
+import sqlite3
+import tempfile
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -142,7 +144,7 @@ class CrawlAttempt:
         except* Exception as group:  # noqa: BLE001 -- a fault of ours: another attempt may get by it
             first = group.exceptions[0]
             warn("attempt.failed", exc_info=True, id=self._spec.id)
-            ending = Ending(Outcome.SLOT_LOST, f"the agent failed: {type(first).__name__}: {first}")
+            ending = Ending(Outcome.SLOT_LOST, f"the agent failed: {_fault(first)}")
         finally:
             self._frontier.close()
         self._ended_wall_ms = self._clock.wall_ms()
@@ -392,6 +394,12 @@ def _reads_links(spec: AttemptSpec, follower: Follower | None) -> Callable[[int]
     if "links" in spec.capture:
         return lambda _depth: True
     return follower.reads_links if follower is not None else lambda _depth: False
+
+
+def _fault(error: BaseException) -> str:
+    if isinstance(error, sqlite3.OperationalError):
+        return f"its scratch file in {tempfile.gettempdir()}: {error}"
+    return f"{type(error).__name__}: {error}"
 
 
 def _check(spec: AttemptSpec) -> None:

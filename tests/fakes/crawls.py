@@ -5,22 +5,25 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.site_tab import FakeTab, HandClock
+
 from pageslots.wire import AttemptReport, AttemptSpec, Extract
 from pageslots_agent.crawl import CrawlAttempt
 from pageslots_agent.storage import Storage
-from tests.fakes.site_tab import FakeTab, HandClock
 
 TITLE = Extract(name="heading", css="h1")
 
 
-def a_spec(*start_urls: str, number: int = 1, uid: str = "uid-1", **more: Any) -> AttemptSpec:
+def a_spec(
+    *start_urls: str, number: int = 1, uid: str = "uid-1", pod_uid: str = "pod", **more: Any
+) -> AttemptSpec:
     """One attempt at these URLs; `more` as in AttemptSpec."""
     return AttemptSpec(
         id=f"{uid}-{number}",
         number=number,
         request="shop/crawl",
         request_uid=uid,
-        pod_uid="pod",
+        pod_uid=pod_uid,
         epoch=1,
         country="SG",
         site="shop.example",
@@ -29,7 +32,9 @@ def a_spec(*start_urls: str, number: int = 1, uid: str = "uid-1", **more: Any) -
     )
 
 
-def crawl(spec: AttemptSpec, tab: FakeTab, clock: HandClock, *, storage: Storage | None = None) -> AttemptReport:
+def crawl(
+    spec: AttemptSpec, tab: FakeTab, clock: HandClock, *, storage: Storage | None = None
+) -> AttemptReport:
     """Run one attempt to its end."""
     return asyncio.run(an_attempt(spec, tab, clock, storage=storage).run())
 

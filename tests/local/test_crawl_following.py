@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+from itertools import pairwise
 
 from tests.fakes.crawls import a_spec, an_attempt, crawl
 from tests.fakes.site_tab import FakePage, FakeTab, HandClock, linking
 
 from pageslots.wire import Follow, Outcome
+from pageslots_agent.frontier import ADMIT_BATCH
 from pageslots_agent.ports import LoadFault
 
 SHOP = "https://shop.example/"
@@ -144,17 +146,26 @@ def test_a_page_of_a_hundred_thousand_links_does_not_block_the_agent():
     tab = FakeTab({SHOP: FakePage(html)}, HandClock(), default=linking())
     attempt = an_attempt(a_spec(SHOP, follow=HOST, max_pages=20, obey_robots=False), tab, tab._clock)
 
-    async def longest_silence() -> float:
-        loop = asyncio.get_running_loop()
-        running = asyncio.create_task(attempt.run())
-        longest, last = 0.0, loop.time()
-        while not running.done():
-            await asyncio.sleep(0.001)
-            longest, last = max(longest, loop.time() - last), loop.time()
-        assert running.result().pages.done == 20
-        return longest
+    admit, batches, turns = attempt._frontier.admit, [], 0
 
-    assert asyncio.run(longest_silence()) < 1.0
+    def recorded(candidates):
+        known = list(candidates)
+        batches.append((len(known), turns))
+        return admit(known)
+
+    async def run_beside_another_task() -> None:
+        nonlocal turns
+        running = asyncio.create_task(attempt.run())
+        while not running.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert running.result().pages.done == 20
+
+    attempt._frontier.admit = recorded
+    asyncio.run(run_beside_another_task())
+    assert max(size for size, _ in batches) <= ADMIT_BATCH
+    assert len(batches) > 20
+    assert all(before < after for (_, before), (_, after) in pairwise(batches))
     assert attempt.report.pages.discovered <= 10_001
 
 

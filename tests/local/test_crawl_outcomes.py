@@ -291,3 +291,15 @@ def test_a_fault_of_ours_is_an_outcome_and_not_a_crash():
     tab = BrokenTab({SHOP: linking()}, HandClock())
     report = crawl(a_spec(SHOP), tab, tab._clock)
     assert (report.outcome, report.message) == (Outcome.SLOT_LOST, "the agent failed: RuntimeError: a bug")
+
+
+def test_a_full_scratch_disk_is_named():
+    """Case W13."""
+    tab = a_tab({SHOP: linking()})
+    attempt = an_attempt(a_spec(SHOP), tab, tab._clock)
+    attempt._frontier._db.execute("PRAGMA max_page_count = 1")  # SQLite's way of having no more room
+    attempt._frontier.admit = lambda _: attempt._frontier._db.execute("CREATE TABLE more (x)")
+    report = asyncio.run(attempt.run())
+    assert report.outcome is Outcome.SLOT_LOST
+    assert "its scratch file in /" in report.message
+    assert "disk is full" in report.message

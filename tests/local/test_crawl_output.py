@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -89,13 +90,30 @@ def test_an_attempt_whose_output_is_full_is_not_ok_and_says_so(tmp_path):
     assert not (tmp_path / "_done.json").exists()
 
 
-def test_records_in_memory_are_bounded_while_the_storage_refuses(tmp_path):
-    """The crawl waits for the storage rather than for memory."""
-    tab = a_tab(3_000, milliseconds=1)
-    storage = RefusingFolder(tmp_path, 10**9, FULL)
-    report = crawl(spec_of(tab, tmp_path, attempt_ms=60_000), tab, tab._clock, storage=storage)
-    assert report.outcome is Outcome.TIMEOUT
-    assert len(tab.visits) <= 100 + 500 + 1
+def test_records_in_memory_are_bounded_while_the_storage_is_slow(tmp_path):
+    """Case W17: the crawl waits for the storage, and goes on when it answers."""
+    answers = threading.Event()
+
+    class SlowFolder(LocalFolder):
+        def put_atomic(self, name: str, chunks: Iterable[bytes]) -> None:
+            answers.wait(20)
+            super().put_atomic(name, chunks)
+
+    tab = a_tab(2_000, milliseconds=1)
+    attempt = an_attempt(spec_of(tab, tmp_path), tab, tab._clock, storage=SlowFolder(tmp_path))
+
+    async def main() -> None:
+        running = asyncio.create_task(attempt.run())
+        await until(lambda: attempt._writer is not None and attempt._writer._folder.is_crowded)
+        crowded_at = len(tab.visits)
+        for _ in range(500):
+            await asyncio.sleep(0)
+        assert len(tab.visits) <= crowded_at + 1 <= 700
+        answers.set()
+        assert (await running).outcome is Outcome.OK
+
+    asyncio.run(main())
+    assert len(counted_records(tmp_path)) == 2_000
 
 
 def test_an_output_that_is_no_folder_is_a_bad_request(tmp_path):
