@@ -25,6 +25,7 @@ HEAD_SECONDS = 60.0  # Chromium opens connections ahead of use
 IDLE_SECONDS = 300.0
 MAX_CONNECTIONS = 512
 _KEPT_FAULTS = 128
+_REFUSED = b"HTTP/1.1 %b\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _SWEEP_SECONDS = 15.0
 _PROXY_CONNECTION = re.compile(rb"(?im)^proxy-connection:")
 _LENGTH = re.compile(rb"(?im)^content-length:[ \t]*(\d+)[ \t]*\r\n")
@@ -140,33 +141,22 @@ class Relay:
     async def _serve(self, client: Link, activity: _Activity) -> None:
         async with asyncio.timeout(HEAD_SECONDS):
             head = await client.reader.readuntil(b"\r\n\r\n")
-        words = head.split(b"\r\n", 1)[0].split(b" ")
-        if len(words) != 3:
+        wish = _Wish.read(head)
+        if wish is None:
+            client.writer.write(_REFUSED % b"400 Bad Request")
             return
-        method, target = words[0], words[1].decode("latin-1")
-        parts = urlsplit(f"//{target}" if method == b"CONNECT" else target)
-        host = parts.hostname
-        if host is None or (method != b"CONNECT" and parts.scheme != "http"):
-            client.writer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-            return
-        port = parts.port or 80
         upstream = self.upstream
+        connect = upstream.tunnel if wish.is_tunnel else upstream.plain
         try:
-            if method == b"CONNECT":
-                link = await upstream.tunnel(host, port, self.meter)
-            else:
-                link = await upstream.plain(host, port, self.meter)
+            link = await connect(wish.host, wish.port, self.meter)
         except UpstreamError as error:
-            self.faults.note(host, error)
-            if method == b"CONNECT":
-                client.writer.write(
-                    b"HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-                )
+            self.faults.note(wish.host, error)
+            if wish.is_tunnel:
+                client.writer.write(_REFUSED % b"502 Bad Gateway")
             return  # a plain request gets no answer: any status would look like the site's
         try:
-            await self._join(
-                client, link, activity, None if method == b"CONNECT" else _Plain(upstream, head, parts.netloc)
-            )
+            plain = None if wish.is_tunnel else _Plain(upstream, head, wish.netloc)
+            await self._join(client, link, activity, plain)
         finally:
             link.writer.close()
 
@@ -229,6 +219,32 @@ class Relay:
                     await writer.drain()
                 head = await reader.readuntil(b"\r\n\r\n")
                 activity.last = asyncio.get_running_loop().time()
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What the first head of a connection asks for."""
+
+    is_tunnel: bool
+    host: str
+    port: int
+    netloc: str
+
+    @classmethod
+    def read(cls, head: bytes) -> "_Wish | None":
+        """None: not what a browser says to a proxy."""
+        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+        if len(words) != 3:
+            return None
+        is_tunnel = words[0] == "CONNECT"
+        try:
+            parts = urlsplit(f"//{words[1]}" if is_tunnel else words[1])
+            host, port = parts.hostname, parts.port or 80
+        except ValueError:
+            return None
+        if not host or (not is_tunnel and parts.scheme != "http"):
+            return None
+        return cls(is_tunnel, host, port, parts.netloc)
 
 
 @dataclass(frozen=True, slots=True)

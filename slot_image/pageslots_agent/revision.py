@@ -49,7 +49,3 @@ class Revision:
                 await self._changed.wait()
         except TimeoutError:
             return
-
-    def close(self) -> None:
-        """Wake everybody for the last time."""
-        self.bump()

@@ -58,7 +58,11 @@ class _Run:
         if self.attempt is not None:
             return self.attempt.report
         return AttemptReport(
-            self.spec.id, self.spec.request_uid, AttemptState.RUNNING, started_ms=self.started_ms
+            self.spec.id,
+            self.spec.request_uid,
+            AttemptState.RUNNING,
+            started_ms=self.started_ms,
+            request=self.spec.request,
         )
 
 

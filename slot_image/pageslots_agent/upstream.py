@@ -206,6 +206,8 @@ class Socks5Proxy:
         self._host, self._port = _address_of(proxy)
         self._username = username.encode()
         self._password = proxy.password.encode()
+        if max(len(self._username), len(self._password)) > 255:
+            raise ValueError(f"proxy {proxy.name}: user name or password longer than 255 bytes")
 
     async def tunnel(self, host: str, port: int, meter: Meter) -> Link:
         """Negotiate, authenticate, CONNECT."""
@@ -245,8 +247,9 @@ class Socks5Proxy:
             address = ipaddress.ip_address(host)
             target = bytes([1 if address.version == 4 else 4]) + address.packed
         except ValueError:
-            name = host.encode("idna" if not host.isascii() else "ascii")
-            target = bytes([3, len(name)]) + name
+            if not host.isascii() or len(host) > 255:
+                raise UpstreamError(LoadFault.DNS, f"{host[:80]}: not a host name") from None
+            target = bytes([3, len(host)]) + host.encode("ascii")
         _send(link, b"\x05\x01\x00" + target + port.to_bytes(2, "big"), meter)
         _, reply, _, kind = await _receive(link, 4, meter)
         if reply != 0:

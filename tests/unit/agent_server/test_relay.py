@@ -457,7 +457,15 @@ def test_dropping_connections_ends_them_and_takes_new_ones():
 
 
 @pytest.mark.parametrize(
-    "head", ["GET / HTTP/1.1\r\n\r\n", "GET https://a/ HTTP/1.1\r\n\r\n", "GET ftp://a/ HTTP/1.1\r\n\r\n"]
+    "head",
+    [
+        "GET / HTTP/1.1\r\n\r\n",
+        "GET https://a/ HTTP/1.1\r\n\r\n",
+        "GET ftp://a/ HTTP/1.1\r\n\r\n",
+        "CONNECT a:99999 HTTP/1.1\r\n\r\n",
+        "CONNECT [::1 HTTP/1.1\r\n\r\n",
+        "CONNECT  HTTP/1.1\r\n\r\n",
+    ],
 )
 def test_what_is_no_request_to_a_proxy_is_refused(head):
     async def scenario():
