@@ -252,6 +252,19 @@ def test_a_frozen_guardian_does_not_keep_the_next_run_from_cleaning_up(
     frozen.release()
 
 
+def test_a_ctrl_c_in_the_terminal_is_for_the_run_alone(tmp_path: Path):
+    """It goes to the terminal's session: slots and guardian have sessions of their own."""
+
+    async def scenario() -> None:
+        async with a_runtime(tmp_path) as runtime:
+            pod = await runtime.create(an_order())
+            for pid in (runtime.agent_pid(pod), runtime.guardian_pid):
+                assert pid is not None
+                assert os.getsid(pid) == pid
+
+    asyncio.run(scenario())
+
+
 def test_dead_orphans_do_not_pile_up_as_zombies(tmp_path: Path):
     """Without an init that reaps, whoever adopts orphans must."""
 

@@ -165,7 +165,7 @@ class Family:
         self.sessions = {
             process.session
             for process in self.members.values()
-            if process.session in self.members or process.session not in processes
+            if process.session in found or process.session not in processes
         } - {0, os.getsid(0)}
         return self.members
 
