@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.contract.object_api import ObjectApiContract, Provider
+from tests.contract.object_api_events import ObjectEventsContract
 from tests.fakes.api import FaultyApi
 from tests.fakes.faults import Faults
 
@@ -13,7 +14,7 @@ from pageslots.control.ports import ObjectApi
 from pageslots.local.store import LocalStore
 
 
-class TestInMemory(ObjectApiContract):
+class TestInMemory(ObjectApiContract, ObjectEventsContract):
     @pytest.fixture
     def provider(self) -> Provider:
         @asynccontextmanager
@@ -24,7 +25,7 @@ class TestInMemory(ObjectApiContract):
         return provide
 
 
-class TestInAFile(ObjectApiContract):
+class TestInAFile(ObjectApiContract, ObjectEventsContract):
     @pytest.fixture
     def provider(self, tmp_path: Path) -> Provider:
         @asynccontextmanager
@@ -35,7 +36,7 @@ class TestInAFile(ObjectApiContract):
         return provide
 
 
-class TestBehindFaultsThatNeverHappen(ObjectApiContract):
+class TestBehindFaultsThatNeverHappen(ObjectApiContract, ObjectEventsContract):
     @pytest.fixture
     def provider(self) -> Provider:
         @asynccontextmanager
