@@ -2,7 +2,7 @@
 
 from pageslots.core.actions import CloseSlot, NoteDraining, NoteIdleClosing
 from pageslots.core.draft import Draft
-from pageslots.core.model import DrainReason, Instant
+from pageslots.core.model import EPOCH, DrainReason, Instant
 from pageslots.core.slots import Role, SlotView
 from pageslots.core.survey import Situation, Survey
 
@@ -86,7 +86,7 @@ _ROLLOUT_ORDER = {Role.PREPARING: 0, Role.FREE: 1, Role.BUSY: 2}
 
 def _since(view: SlotView) -> Instant:
     """The longest idle first; of the running ones the one that began first."""
-    return view.facts.named_since or Instant(0) if view.role is Role.BUSY else view.idle_since
+    return view.facts.named_since or EPOCH if view.role is Role.BUSY else view.idle_since
 
 
 def _close_idle(draft: Draft, situation: Situation) -> None:

@@ -80,8 +80,9 @@ class Draft:
                 return False
 
     def note(self, note: Note) -> None:
-        """Change the planner's memory."""
+        """Change the planner's memory; what follows from that is planned right after it holds."""
         self._actions.append(note)
+        self.wake(Instant(self.now + 1))
         if isinstance(note, NoteBackOff):
             self._backoffs[(note.country, note.site)] = (
                 None

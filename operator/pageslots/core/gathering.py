@@ -109,8 +109,8 @@ class Gatherer:
         return NumberFacts(
             permit=permit,
             pod=pod,
-            busy=pending.get("TakePermit", number) is not None
-            or pending.get("FreePermit", number) is not None,
+            taking=pending.get("TakePermit", number) is not None,
+            freeing=pending.get("FreePermit", number) is not None,
             holder_known=holder is not None and holder in records.slots,
             owner_known=pod is not None and pod.owner in records.slots,
             is_main=slot is not None and self.number_of(slot) == number,

@@ -52,7 +52,11 @@ def grant(draft: Draft, looked: Survey) -> None:
 def settle_yields(draft: Draft, looked: Survey) -> None:
     """As many slots yield as requests wait that could start this instant and have no permit on the way."""
     situations = looked.situations
-    asked = sum(permits.waiting(s.standing(), looked.aims[code]) for code, s in situations.items())
+    asked = sum(
+        permits.waiting(s.standing(), looked.aims[code])
+        for code, s in situations.items()
+        if s.dispatchable > s.started
+    )
     yielding = sorted(
         (
             v

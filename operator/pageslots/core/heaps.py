@@ -18,8 +18,10 @@ def in_order(heap: list[Item]) -> Iterator[Item]:
     """The heap's items, smallest first."""
     if not heap:
         return
-    frontier: list[tuple[Any, int]] = [(heap[0], 0)]
+    yield heap[0]  # most readers want no more
     size = len(heap)
+    frontier: list[tuple[Any, int]] = [(heap[child], child) for child in (1, 2) if child < size]
+    heapify(frontier)
     while frontier:
         item, at = heappop(frontier)
         yield item
@@ -44,13 +46,13 @@ class Timers(Generic[Key]):
 
     def set(self, key: Key, at: Instant | None) -> None:
         """The key is due at `at` and at no other time (None: never)."""
+        if self._at.get(key) == at:
+            return
         if at is None:
-            self._at.pop(key, None)
-        elif self._at.get(key) != at:
+            del self._at[key]
+        else:
             self._at[key] = at
             heappush(self._heap, (at, key))
-        else:
-            return
         if len(self._heap) > 2 * len(self._at) + 64:
             self._heap = [(at, key) for key, at in self._at.items()]
             heapify(self._heap)
@@ -62,6 +64,8 @@ class Timers(Generic[Key]):
 
     def due(self, now: Instant) -> list[Key]:
         """The keys due at or before `now`, the longest due first."""
+        if not self._heap or self._heap[0][0] > now:
+            return []
         found: dict[Key, None] = {}
         for at, key in in_order(self._heap):
             if at > now:
@@ -72,6 +76,8 @@ class Timers(Generic[Key]):
 
     def next_after(self, now: Instant) -> Instant | None:
         """The earliest instant later than `now`."""
+        if self._heap and self._heap[0][0] > now:
+            return self._heap[0][0]  # the top is always current
         for at, key in in_order(self._heap):
             if at > now and self._at.get(key) == at:
                 return at

@@ -78,6 +78,7 @@ class Index:
         self.run_timers: Timers[RequestUid] = Timers()
         self.wait_timers: Timers[RequestUid] = Timers()
         self._dirty_runs: set[RequestUid] = set()
+        self._outlooks: dict[RequestUid, Outlook] = {}
         self._placed: dict[RequestUid, tuple[Request, bool]] = {}
         self._starts: dict[QueueId, dict[RequestUid, Instant]] = {}
         self._start_of: dict[RequestUid, QueueId] = {}
@@ -105,17 +106,23 @@ class Index:
             return
         self.records.set_request(uid, request)
         if request.last_started is not None:
-            self._note_start(request, request.last_started)
-        if request.state is RequestState.RUNNING and request.attempt is not None:
-            self._note_start(request, request.attempt.started)
-        if request.state.finished:
-            self.memory.finished(request)
+            self.memory.started(request.country, request.site, request.last_started)
+        if request.state is RequestState.QUEUED:
+            end = look_at_queued(request)
+            self.wait_timers.set(uid, None if end is None else end[0])
+        else:
+            self.wait_timers.set(uid, None)
+            if request.state is not RequestState.RUNNING:
+                self.memory.finished(request)
+            elif request.attempt is not None:
+                self.memory.started(request.country, request.site, request.attempt.started)
         self._request_changed(old, request)
 
     def drop_request(self, uid: RequestUid) -> None:
         """The request is no more. What it has started and finished is still remembered."""
         old = self.records.set_request(uid, None)
         if old is not None:
+            self.wait_timers.set(uid, None)
             self._request_changed(old, None)
 
     def put_slot(self, slot: Slot) -> None:
@@ -308,6 +315,8 @@ class Index:
             self._start_over()
         if self.memory.since is None and now != self._now:
             self._touch_everything()  # what is unknown is counted from now as long as nothing was accepted
+        if now != self._now:
+            self._outlooks.clear()
         self._now = now
         self.queues.refresh(now)
         for number in self.numbers.refresh(now):
@@ -318,8 +327,9 @@ class Index:
             if request is None:
                 self.run_timers.set(uid, None)
                 continue
-            outlook = self.outlook(request)
+            outlook = look_at_running(self.gather.run_facts(request), self.settings, self.since, now)
             self.run_timers.set(uid, AT_ONCE if outlook.deed is not None else outlook.again)
+            self._outlooks[uid] = outlook
         self._dirty_runs.clear()
 
     def _start_over(self) -> None:
@@ -340,14 +350,17 @@ class Index:
 
     def outlook(self, request: Request) -> Outlook:
         """What is due on a Running request, as of the last refresh."""
-        return look_at_running(self.gather.run_facts(request), self.settings, self.since, self._now)
+        known = self._outlooks.get(request.uid)
+        if known is None:
+            known = look_at_running(self.gather.run_facts(request), self.settings, self.since, self._now)
+            self._outlooks[request.uid] = known
+        return known
 
     def _slot_facts(self, uid: SlotUid) -> SlotFacts | None:
         return self.gather.slot_facts(uid, self.numbers.stuck)
 
-    def _gate(self, country: Country, site: Site) -> Instant:
+    def _gate(self, country: Country, site: Site, cooldown: int) -> Instant:
         """When the next attempt at the (country, site) may start; one of unknown history waits one cooldown."""
-        _, cooldown, _ = self.queues.limits(site)
         last = self.memory.last_starts.get((country, site))
         gate = (self.since if last is None else last) + cooldown if cooldown else 0
         under_way = self._starts.get((country, site))
@@ -356,19 +369,13 @@ class Index:
         known = self.memory.backoffs.get((country, site))
         return Instant(gate if known is None else max(gate, known.until))
 
-    def _note_start(self, request: Request, at: Instant) -> None:
-        self.memory.started(request.country, request.site, at)
-
     def _request_changed(self, old: Request | None, new: Request | None) -> None:
-        known = new or old
+        known = new if new is not None else old
         assert known is not None
-        uid = known.uid
-        self._place(uid)
-        end = look_at_queued(new) if new is not None and new.state is RequestState.QUEUED else None
-        self.wait_timers.set(uid, None if end is None else end[0])
+        self._place(known.uid)
         for request in (old, new):
             if request is not None and request.state is RequestState.RUNNING:
-                self._dirty_runs.add(uid)
+                self._dirty_runs.add(request.uid)
                 if request.attempt is not None:
                     self.roster.touch(request.attempt.slot)
         if old is not None and old.attempt is not None and (new is None or new.attempt != old.attempt):

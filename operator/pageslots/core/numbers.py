@@ -14,11 +14,12 @@ from pageslots.core.sweeps import Due, look_at_number, stuck_at
 
 @dataclass(frozen=True, slots=True)
 class NumberFacts:
-    """All that is known about one number. `busy`: a TakePermit or FreePermit is under way."""
+    """All that is known about one number. `taking`, `freeing`: a TakePermit or FreePermit is under way."""
 
     permit: Permit | None
     pod: Pod | None
-    busy: bool
+    taking: bool
+    freeing: bool
     holder_known: bool
     owner_known: bool
     is_main: bool
@@ -31,7 +32,8 @@ class Numbers:
         self._settings = settings
         self._facts_of = facts_of
         self._dirty: set[int] = set()
-        self.occupied: set[int] = set()
+        self.occupied: set[int] = set()  # held, or with a pod of its name
+        self._freeing: set[int] = set()
         self.unusable: set[int] = set()  # poisoned, foreign or stuck: held by no country
         self.stuck: set[int] = set()
         self._known: set[int] = set()
@@ -68,8 +70,13 @@ class Numbers:
         at = stuck_at(pod, self._settings)
         stuck = at is not None and at <= now
         self._stuck_timers.set(number, at)
-        _put(self._known, number, present=permit is not None or pod is not None or facts.busy)
-        _put(self.occupied, number, present=holder is not None or pod is not None or poisoned or facts.busy)
+        _put(self._known, number, present=permit is not None or pod is not None or facts.taking)
+        _put(self._freeing, number, present=facts.freeing)
+        _put(
+            self.occupied,
+            number,
+            present=holder is not None or pod is not None or poisoned or facts.taking,
+        )
         _put(self.unusable, number, present=poisoned or foreign or stuck)
         _put(self.stuck, number, present=stuck)
         dues = look_at_number(
@@ -112,7 +119,11 @@ class Numbers:
 
     def free(self) -> Iterator[int]:
         """Numbers that may be granted, lowest first."""
-        return (n for n in range(self._settings.max_concurrent) if n not in self.occupied)
+        return (
+            n
+            for n in range(self._settings.max_concurrent)
+            if n not in self.occupied and n not in self._freeing
+        )
 
 
 def _put(members: set[int], number: int, *, present: bool) -> None:

@@ -5,7 +5,7 @@ comes, a cooldown that ends) is brought up to date by `refresh(now)`, at the cos
 """
 
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from pageslots.core.dispatch import Place, QueueKey, place, queue_key, runnable_since
 from pageslots.core.heaps import Timers, in_order
@@ -25,10 +25,10 @@ class Waiter:
     def __init__(self, request: Request) -> None:
         self.uid: RequestUid = request.uid
         self.place: Place = place(request)
-        self.since: Instant = runnable_since(request)
         self.at: Instant | None = request.next_attempt
+        self.since: Instant = request.created if self.at is None else runnable_since(request)
         self.alive = True
-        self.due = request.next_attempt is None
+        self.due = self.at is None
 
     def __lt__(self, other: "Waiter") -> bool:
         """Heaps compare waiters only when one request is in them twice: any order will do."""
@@ -36,9 +36,13 @@ class Waiter:
 
 
 class SiteQueue:
-    """The requests of one (country, site)."""
+    """The requests of one (country, site).
+
+    `by_age` exists only while the order of the queue is not that of age anyhow (other priorities, retries).
+    """
 
     __slots__ = (
+        "_priority",
         "age",
         "by_age",
         "country",
@@ -58,7 +62,8 @@ class SiteQueue:
         self.country = country
         self.site = site
         self.due: list[tuple[Place, Waiter]] = []
-        self.by_age: list[tuple[Instant, RequestUid, Waiter]] = []
+        self.by_age: list[tuple[Instant, RequestUid, Waiter]] | None = None
+        self._priority: int | None = None
         self.later: list[tuple[Instant, RequestUid, Waiter]] = []
         self.due_count = 0
         self.later_count = 0
@@ -85,8 +90,14 @@ class SiteQueue:
             heappush(self.later, (waiter.at, waiter.uid, waiter))
 
     def _push(self, waiter: Waiter) -> None:
+        priority = waiter.place[0]
+        if self.by_age is None and (self._priority not in (None, priority) or waiter.at is not None):
+            self.by_age = [(w.since, w.uid, w) for _, w in self.due if w.alive]
+            heapify(self.by_age)
+        self._priority = priority
         heappush(self.due, (waiter.place, waiter))
-        heappush(self.by_age, (waiter.since, waiter.uid, waiter))
+        if self.by_age is not None:
+            heappush(self.by_age, (waiter.since, waiter.uid, waiter))
 
     def remove(self, waiter: Waiter) -> None:
         """A request leaves."""
@@ -107,11 +118,19 @@ class SiteQueue:
                 self._push(waiter)
         while self.due and not self.due[0][1].alive:
             heappop(self.due)
-        while self.by_age and not self.by_age[0][2].alive:
-            heappop(self.by_age)
-        if len(self.due) > 2 * self.due_count + 32 or len(self.by_age) > 2 * self.due_count + 32:
+        if self.by_age is not None:
+            while self.by_age and not self.by_age[0][2].alive:
+                heappop(self.by_age)
+            if len(self.by_age) > 2 * self.due_count + 32:
+                self.by_age = sorted(entry for entry in self.by_age if entry[2].alive)
+        if len(self.due) > 2 * self.due_count + 32:
             self.due = sorted(entry for entry in self.due if entry[1].alive)
-            self.by_age = sorted(entry for entry in self.by_age if entry[2].alive)
+        if not self.due:
+            self.by_age, self._priority = None, None
+
+    def since(self) -> Instant:
+        """Since when the longest waiting due request waits; there must be one."""
+        return self.due[0][1].since if self.by_age is None else self.by_age[0][0]
 
     def heads(self) -> Iterator[Waiter]:
         """The due requests in their order."""
@@ -119,7 +138,7 @@ class SiteQueue:
 
     def oldest(self) -> Instant | None:
         """When the longest waiting request was created (as far as retries don't hide it)."""
-        first = next((w for _, _, w in in_order(self.by_age) if w.alive), None)
+        first = next(self.heads(), None)
         later = next((w for _, _, w in in_order(self.later) if w.alive), None)
         return min((w.place[1] for w in (first, later) if w is not None), default=None)
 
@@ -133,18 +152,19 @@ class SiteQueue:
                 count += waiter.alive
         return min(count, most)
 
-    def next_change(self, now: Instant, gate: Instant, most: int) -> Instant | None:
+    def next_change(self, now: Instant, most: int) -> Instant | None:
         """When time alone changes this queue's figures next."""
         if not (self.due_count or self.later_count):
             return None
-        instants = [gate, Instant(gate - SOON_MS)]
-        if self.later:
-            instants.append(self.later[0][0])
-            if self.due_count < most:
-                instants.extend(
-                    Instant(at - SOON_MS)
-                    for (at, _, _), _ in zip(in_order(self.later), range(most + 1), strict=False)
-                )
+        gate = self.eligible
+        if not self.later:
+            if gate - SOON_MS > now:
+                return Instant(gate - SOON_MS)
+            return gate if gate > now else None
+        instants = [gate, Instant(gate - SOON_MS), self.later[0][0]]
+        if self.due_count < most:
+            soonest = zip(in_order(self.later), range(most + 1), strict=False)
+            instants.extend(Instant(at - SOON_MS) for (at, _, _), _ in soonest)
         return min((at for at in instants if at > now), default=None)
 
 
@@ -174,11 +194,10 @@ class CountryQueues:
 
     def waiting_since(self, last_start: Instant | None) -> Instant | None:
         """Since when the longest waiting dispatchable request waits; no longer than since the last start."""
-        for age, site in in_order(self.ages):
-            queue = self.queues.get(site)
-            if queue is not None and queue.age == age:
-                return age if last_start is None else max(age, last_start)
-        return None
+        if not self.ages:
+            return None
+        age = self.ages[0][0]  # `sweep` keeps the top current
+        return age if last_start is None else max(age, last_start)
 
     def oldest(self) -> Instant | None:
         """When the longest waiting queued request was created, whatever holds it back."""
@@ -206,9 +225,9 @@ class CountryQueues:
 
 
 class Queues:
-    """All queues of a pool. `gate` tells when a (country, site) may start its next attempt."""
+    """All queues of a pool. `gate` tells when a (country, site) with that cooldown may start its next attempt."""
 
-    def __init__(self, settings: PoolSettings, gate: Callable[[Country, Site], Instant]) -> None:
+    def __init__(self, settings: PoolSettings, gate: Callable[[Country, Site, int], Instant]) -> None:
         self._settings = settings
         self._gate = gate
         self.countries: dict[Country, CountryQueues] = {}
@@ -297,18 +316,19 @@ class Queues:
         queue.advance(now)
         most, cooldown, suspended = self.limits(queue.site)
         room = max(0, most - queue.running)
-        gate = queue.eligible = self._gate(queue.country, queue.site)
+        gate = queue.eligible = self._gate(queue.country, queue.site, cooldown)
         demand, dispatchable = queue.running, 0
-        if not suspended:
+        if not suspended and room:
             if gate <= now + SOON_MS:
                 demand += queue.soon(Instant(now + SOON_MS), room)
-            if gate <= now and room:
+            if gate <= now:
                 dispatchable = min(queue.due_count, 1 if cooldown else room)
         country.demand += demand - queue.demand
         country.dispatchable += dispatchable - queue.dispatchable
         queue.demand, queue.dispatchable = demand, dispatchable
-        self._line_up(country, queue, gate)
-        self.timers.set((queue.country, queue.site), queue.next_change(now, gate, most))
+        if dispatchable or queue.key is not None:
+            self._line_up(country, queue, gate)
+        self.timers.set((queue.country, queue.site), queue.next_change(now, most))
         if queue.empty:
             del country.queues[queue.site]
 
@@ -318,7 +338,7 @@ class Queues:
         if queue.dispatchable:
             head = queue.due[0][1]
             key = queue_key(head.place, max(head.since, gate))
-            age = max(queue.by_age[0][0], gate)
+            age = max(queue.since(), gate)
         if key != queue.key:
             queue.key = key
             if key is not None:

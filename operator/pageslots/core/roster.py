@@ -12,28 +12,41 @@ from pageslots.core.sweeps import Due, look_at_slot
 
 
 class CountrySlots:
-    """One country's slots by role, and how many count as the country's."""
+    """One country's slots by role.
 
-    __slots__ = ("by_role", "counted")
+    `counted`: how many count as the country's. `held`: permits of slots that are not on their way out.
+    `on_the_way`: permits that come back soon (those of stuck pods don't).
+    """
+
+    __slots__ = ("by_role", "counted", "held", "on_the_way")
 
     def __init__(self) -> None:
-        self.by_role: dict[Role, dict[SlotUid, SlotView]] = {role: {} for role in Role}
+        self.by_role: list[dict[SlotUid, SlotView]] = [{} for _ in Role]
         self.counted = 0
+        self.held = 0
+        self.on_the_way = 0
 
     def of(self, role: Role) -> dict[SlotUid, SlotView]:
         """The slots of that role, in no particular order."""
         return self.by_role[role]
 
-    @property
-    def held(self) -> int:
-        """Permits of slots that are not on their way out."""
-        return sum(len(self.by_role[role]) for role in HOLDING)
+    def add(self, view: SlotView) -> None:
+        """A slot of the country."""
+        self.by_role[view.role][view.uid] = view
+        self._count(view, 1)
 
-    @property
-    def on_the_way(self) -> int:
-        """Permits that come back soon (those of stuck pods don't)."""
-        leaving = sum(not v.facts.stuck for v in self.by_role[Role.LEAVING].values())
-        return leaving + len(self.by_role[Role.DRAINING])
+    def remove(self, view: SlotView) -> None:
+        """The opposite of `add`."""
+        del self.by_role[view.role][view.uid]
+        self._count(view, -1)
+
+    def _count(self, view: SlotView, one: int) -> None:
+        if view.counted:
+            self.counted += one
+        if view.role in HOLDING:
+            self.held += one
+        elif view.role is Role.DRAINING or (view.role is Role.LEAVING and not view.facts.stuck):
+            self.on_the_way += one
 
 
 class Roster:
@@ -75,7 +88,9 @@ class Roster:
         for uid in self._dirty:
             self._remove(uid)
             facts = self._facts_of(uid)
-            if facts is not None:
+            if facts is None:
+                self.timers.set(uid, None)
+            else:
                 self._add(view(facts, self._settings), since)
         self._dirty.clear()
 
@@ -83,20 +98,15 @@ class Roster:
         old = self.views.pop(uid, None)
         if old is None:
             return
-        slots = self.country(old.country)
-        del slots.by_role[old.role][uid]
-        slots.counted -= old.counted
+        self.countries[old.country].remove(old)
         self.outdated.pop(uid, None)
         self.unscheduled.pop(uid, None)
         self._dues.pop(uid, None)
-        self.timers.set(uid, None)
 
     def _add(self, new: SlotView, since: Instant) -> None:
         uid = new.uid
         self.views[uid] = new
-        slots = self.country(new.country)
-        slots.by_role[new.role][uid] = new
-        slots.counted += new.counted
+        self.country(new.country).add(new)
         pod = new.facts.pod
         if pod is not None and new.role is not Role.LEAVING:
             if pod.revision != self._settings.revision:
@@ -106,7 +116,7 @@ class Roster:
         dues = look_at_slot(new, self._settings, since)
         if dues:
             self._dues[uid] = dues
-            self.timers.set(uid, dues[0].at)
+        self.timers.set(uid, dues[0].at if dues else None)
 
     def due(self, now: Instant) -> Iterator[tuple[SlotView, Due]]:
         """What is due on slots, by slot number."""

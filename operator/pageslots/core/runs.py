@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pageslots.core.actions import Deed, FinishRequest, SendAttempt, StopAttempt
 from pageslots.core.model import (
+    EPOCH,
     Agent,
     AgentPhase,
     Gone,
@@ -114,11 +115,11 @@ def _look_at_wishes(request: Request, settings: PoolSettings, now: Instant) -> O
     assert attempt is not None
     wishes: list[tuple[Instant, str]] = []
     if request.stop or request.deleted:
-        wishes.append((Instant(0), "Stopped"))
+        wishes.append((EPOCH, "Stopped"))
     if settings.deleted:
-        wishes.append((Instant(0), "Shutdown"))
+        wishes.append((EPOCH, "Shutdown"))
     if request.suspended:
-        wishes.append((Instant(0), "Suspended"))
+        wishes.append((EPOCH, "Suspended"))
     begun = attempt.started if request.first_started is None else request.first_started
     wishes.append((Instant(begun + request.deadline_ms + settings.dispatch_ms), "Deadline"))
     if request.resumable:
@@ -132,7 +133,7 @@ def _look_at_wishes(request: Request, settings: PoolSettings, now: Instant) -> O
 def look_at_queued(request: Request) -> tuple[Instant, FinishRequest] | None:
     """When a queued request ends without (another) attempt, and how; None: never by itself."""
     if request.stop:
-        return Instant(0), stopped(request, None)
+        return EPOCH, stopped(request, None)
     ends: list[tuple[Instant, FinishRequest]] = []
     if request.first_started is not None:
         ends.append((Instant(request.first_started + request.deadline_ms), deadline_exceeded(request, None)))

@@ -5,7 +5,7 @@ their moves, section 8 says when a slot is free.
 """
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import IntEnum
 
 from pageslots.core.model import (
     Agent,
@@ -49,16 +49,16 @@ MOVES = frozenset(
 """The closed list of moves."""
 
 
-class Role(Enum):
-    """What a slot is to the planner."""
+class Role(IntEnum):
+    """What a slot is to the planner. Numbers index `CountrySlots.by_role`."""
 
-    VACANT = "vacant"  # no permit, and one may be granted
-    ABSENT = "absent"  # no permit, and none may be granted: about to be deleted, or still named by a request
-    PREPARING = "preparing"  # holds a permit, page not ready yet
-    FREE = "free"  # takes a request this instant
-    BUSY = "busy"  # runs one
-    DRAINING = "draining"  # runs one, takes no further
-    LEAVING = "leaving"  # closing, or to be closed at once: its permit is on the way back
+    VACANT = 0  # no permit, and one may be granted
+    ABSENT = 1  # no permit, and none may be granted: about to be deleted, or still named by a request
+    PREPARING = 2  # holds a permit, page not ready yet
+    FREE = 3  # takes a request this instant
+    BUSY = 4  # runs one
+    DRAINING = 5  # runs one, takes no further
+    LEAVING = 6  # closing, or to be closed at once: its permit is on the way back
 
 
 HOLDING = frozenset({Role.PREPARING, Role.FREE, Role.BUSY})
@@ -94,21 +94,13 @@ class SlotFacts:
 class SlotView:
     """A slot as decisions see it. `doomed`: why it has to go (also while it still runs something)."""
 
+    uid: SlotUid
+    country: Country
     facts: SlotFacts
     state: SlotState
     role: Role
     counted: bool  # one of its country's slots; False: on its way out of the pool
     doomed: DrainReason | None
-
-    @property
-    def uid(self) -> SlotUid:
-        """The slot's UID."""
-        return self.facts.slot.uid
-
-    @property
-    def country(self) -> Country:
-        """The slot's country."""
-        return self.facts.slot.country
 
     @property
     def warm_site(self) -> Site | None:
@@ -136,7 +128,8 @@ def view(facts: SlotFacts, settings: PoolSettings) -> SlotView:
     counted = not (
         facts.deleting or doomed in (DrainReason.POOL_GONE, DrainReason.ALLOCATION) or facts.slot.deleted
     )
-    return SlotView(facts, state, _role(facts, state, doomed), counted, doomed)
+    slot = facts.slot
+    return SlotView(slot.uid, slot.country, facts, state, _role(facts, state, doomed), counted, doomed)
 
 
 def state_of(facts: SlotFacts) -> SlotState:

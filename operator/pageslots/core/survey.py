@@ -53,15 +53,15 @@ class Situation:
 
     def standing(self) -> Standing:
         """For the rules about permits."""
-        slots = self.slots
+        roles = self.slots.by_role
         return Standing(
             self.code,
             needed=self.needed,
             wanted=self.wanted,
-            slots=slots.counted,
-            held=self.held,
-            vacant=len(slots.of(Role.VACANT)) if self.may_grow else 0,
-            preparing=len(slots.of(Role.PREPARING)) + self.granted,
+            slots=self.slots.counted,
+            held=self.slots.held + self.granted - self.left,
+            vacant=len(roles[Role.VACANT]) if self.may_grow else 0,
+            preparing=len(roles[Role.PREPARING]) + self.granted,
             dispatchable=self.dispatchable - self.started,
             waited_ms=self.waited_ms,
         )

@@ -46,7 +46,7 @@ def why_waiting(index: Index, request: Request, now: Instant) -> Why:
     )
 
 
-def _set_by_people(index: Index, request: Request) -> Why | None:
+def _set_by_people(index: Index, request: Request) -> Why | None:  # noqa: PLR0911 -- one return per reason
     settings = index.settings
     country = settings.countries.get(request.country)
     site = settings.sites.get(request.site)
