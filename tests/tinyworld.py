@@ -122,6 +122,8 @@ class TinyWorld:
         self._dirty = True
         self._generation = 0
         self._running_sites: dict[tuple[Country, Site], dict[AttemptId, int]] = defaultdict(dict)
+        self._ghosts: dict[int, int] = {}
+        self._ghost_runs: dict[RequestUid, int] = {}
         self._last_site_start: dict[tuple[Country, Site], int] = {}
 
     # --- from outside
@@ -158,10 +160,15 @@ class TinyWorld:
         browser = self.browsers.get(number)
         if browser is None:
             return
-        self._finish_running(browser)
         if unseen:
+            end = self.now + self.settings.grace_ms + 5 * S
+            self._ghosts[number] = end
+            if browser.running is not None and browser.agent is not None and browser.agent.report is not None:
+                self._ghost_runs[browser.agent.report.request] = end
+            self._finish_running(browser)
             self._remove_pod(browser.pod.uid, number)
         else:
+            self._finish_running(browser)
             browser.pod = replace(browser.pod, phase=PodPhase.TERMINATED)
             self.index.put_pod(browser.pod)
         self._dirty = True
@@ -278,31 +285,21 @@ class TinyWorld:
         self._dirty = True
 
     def _do(self, deed: Deed) -> None:
-        match deed:
-            case CreateSlot():
-                self._create_slot(deed)
-            case DeleteSlot():
-                self._delete_slot(deed)
-            case TakePermit():
-                self._take_permit(deed)
-            case FreePermit():
-                self._free_permit(deed)
-            case CreatePod():
-                self._create_pod(deed)
-            case CloseSlot():
-                self._close_slot(deed)
-            case DeletePod():
-                self._delete_pod(deed)
-            case StartAttempt():
-                self._start_attempt(deed)
-            case SendAttempt():
-                self._send_attempt(deed)
-            case StopAttempt():
-                self._stop_attempt(deed)
-            case RequeueRequest():
-                self._requeue_request(deed)
-            case FinishRequest():
-                self._finish_request(deed)
+        hands: dict[type, Callable[[Any], None]] = {
+            CreateSlot: self._create_slot,
+            DeleteSlot: self._delete_slot,
+            TakePermit: self._take_permit,
+            FreePermit: self._free_permit,
+            CreatePod: self._create_pod,
+            CloseSlot: self._close_slot,
+            DeletePod: self._delete_pod,
+            StartAttempt: self._start_attempt,
+            SendAttempt: self._send_attempt,
+            StopAttempt: self._stop_attempt,
+            RequeueRequest: self._requeue_request,
+            FinishRequest: self._finish_request,
+        }
+        hands[type(deed)](deed)
 
     def _create_slot(self, deed: CreateSlot) -> None:
         assert all(s.number != deed.number for s in self.slots.values())
@@ -319,12 +316,9 @@ class TinyWorld:
         assert (None if lease is None else lease.seen) == deed.seen
         assert lease is None or lease.holder is None
         assert deed.number not in self.browsers
-        assert deed.number < self.settings.max_concurrent or self._edited_since(deed)
+        assert self._ghosts.get(deed.number, 0) <= self.now, "I2: what ran there may still run"
         self.leases[deed.number] = Permit(deed.number, self._version(), deed.slot, deed.granted_for, self.now)
         self.index.put_permit(self.leases[deed.number])
-
-    def _edited_since(self, deed: TakePermit) -> bool:
-        return self.settings is not None and deed.number >= 0
 
     def _free_permit(self, deed: FreePermit) -> None:
         if deed.number in self.browsers:
@@ -496,6 +490,9 @@ class TinyWorld:
         assert all(
             b.agent is None or b.agent.report is None or b.agent.report.request != request.uid for b in others
         ), f"I3: two attempts of {request.uid} at once"
+        assert self._ghost_runs.get(request.uid, 0) <= self.now, (
+            f"I3: the attempt of {request.uid} may still run"
+        )
         running = self._running_sites[key]
         running[attempt.id] = self.now
         assert len(running) <= most, f"I8: {len(running)} attempts at {key} at once"

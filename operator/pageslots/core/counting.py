@@ -1,15 +1,12 @@
 """Figures per country for status, table and metrics: the same that decisions rest on."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pageslots.core.derived import Derived
 from pageslots.core.draft import Draft
 from pageslots.core.model import Country, Instant, SlotState
 from pageslots.core.slots import Role
 from pageslots.core.survey import Situation, survey
-
-if TYPE_CHECKING:
-    from pageslots.core.index import Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ class CountryCounts:
     oldest_queued: Instant | None
 
 
-def counts(index: "Index", now: Instant) -> dict[Country, CountryCounts]:
+def counts(index: Derived, now: Instant) -> dict[Country, CountryCounts]:
     """The figures of every country of the pool."""
     index.refresh(now)
     looked = survey(Draft(index, now))

@@ -5,7 +5,6 @@ after a pause; deeds that would get in each other's way wait for each other.
 """
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
 from pageslots.core.actions import (
     Action,
@@ -18,11 +17,9 @@ from pageslots.core.actions import (
     Plan,
     StartAttempt,
 )
+from pageslots.core.derived import Derived
 from pageslots.core.model import BackOff, Country, Instant, RequestUid, Site, SlotUid
 from pageslots.core.pending import key_of
-
-if TYPE_CHECKING:
-    from pageslots.core.index import Index
 
 
 class Draft:
@@ -32,7 +29,7 @@ class Draft:
     gives up by this plan. `kept`: draining ones that this plan keeps. `ended`: requests with a verdict.
     """
 
-    def __init__(self, index: "Index", now: Instant) -> None:
+    def __init__(self, index: Derived, now: Instant) -> None:
         self.index = index
         self.now = now
         self.taken: set[SlotUid] = set()

@@ -23,14 +23,18 @@ def complete(draft: Draft) -> None:
     _runs(draft)
     _waits(draft)
     _slots(draft)
-    for due in draft.index.numbers.due():
+    for due in draft.index.numbers.due(draft.now):
         draft.emit(due.deed)
     index = draft.index
+    if index.memory.unstamped:
+        draft.wake(
+            Instant(draft.now + 1)
+        )  # acceptance says when they went; what follows is planned right after it
     draft.wake(index.run_timers.next_after(draft.now))
     draft.wake(index.wait_timers.next_after(draft.now))
     draft.wake(index.roster.timers.next_after(draft.now))
     draft.wake(index.queues.timers.next_after(draft.now))
-    draft.wake(index.numbers.next_stuck(draft.now))
+    draft.wake(index.numbers.next_after(draft.now))
 
 
 def _runs(draft: Draft) -> None:

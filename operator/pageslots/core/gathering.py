@@ -109,6 +109,9 @@ class Gatherer:
         return NumberFacts(
             permit=permit,
             pod=pod,
+            gone=None
+            if number not in self._memory.gone_at
+            else self._memory.gone[self._memory.gone_at[number]],
             taking=pending.get("TakePermit", number) is not None,
             freeing=pending.get("FreePermit", number) is not None,
             holder_known=holder is not None and holder in records.slots,

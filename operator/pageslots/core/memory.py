@@ -86,6 +86,11 @@ class Memory:
         if pod is not None:
             self.gone[pod] = replace(self.gone[pod], holds=False)
 
+    @property
+    def unstamped(self) -> bool:
+        """Whether a pod went since the last accepted plan."""
+        return any(gone.at is None for gone in self.gone.values())
+
     def stamp(self, now: Instant) -> list[Gone]:
         """What went since the last accepted plan went now; tells which that was."""
         fresh = [gone for gone in self.gone.values() if gone.at is None]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pageslots.core.heaps import Timers
-from pageslots.core.model import Instant, Permit, Pod, PoolSettings
+from pageslots.core.model import Gone, Instant, Permit, Pod, PoolSettings
 from pageslots.core.sweeps import Due, look_at_number, stuck_at
 
 
@@ -18,6 +18,7 @@ class NumberFacts:
 
     permit: Permit | None
     pod: Pod | None
+    gone: Gone | None
     taking: bool
     freeing: bool
     holder_known: bool
@@ -39,6 +40,7 @@ class Numbers:
         self._known: set[int] = set()
         self._dues: dict[int, list[Due]] = {}
         self._stuck_timers: Timers[int] = Timers()
+        self._due_timers: Timers[int] = Timers()
 
     def use(self, settings: PoolSettings) -> None:
         """The pool's settings have changed."""
@@ -87,15 +89,17 @@ class Numbers:
             owner_known=facts.owner_known,
             is_main=facts.is_main,
             settings=self._settings,
+            gone=facts.gone,
         )
         if dues:
             self._dues[number] = dues
         else:
             self._dues.pop(number, None)
+        self._due_timers.set(number, dues[0].at if dues else None)
 
-    def due(self) -> Iterator[Due]:
+    def due(self, now: Instant) -> Iterator[Due]:
         """What is due on numbers that no slot answers for, lowest first."""
-        for number in sorted(self._dues):
+        for number in sorted(self._due_timers.due(now)):
             yield from self._dues[number]
 
     @property
@@ -103,9 +107,10 @@ class Numbers:
         """Numbers that no slot answers for and that are being cleared."""
         return sum(number in self.occupied for number in self._dues)
 
-    def next_stuck(self, now: Instant) -> Instant | None:
-        """When the next terminating pod will count as stuck."""
-        return self._stuck_timers.next_after(now)
+    def next_after(self, now: Instant) -> Instant | None:
+        """When time alone makes something due, or a terminating pod stuck."""
+        instants = (self._stuck_timers.next_after(now), self._due_timers.next_after(now))
+        return min((at for at in instants if at is not None), default=None)
 
     @property
     def held(self) -> int:

@@ -11,6 +11,7 @@ from pageslots.core.model import (
     SECOND,
     AgentPhase,
     DrainReason,
+    Gone,
     Instant,
     Permit,
     Pod,
@@ -37,6 +38,17 @@ class Due:
 def end_of(gone_at: Instant, *, terminated: bool, settings: PoolSettings) -> Instant:
     """From when on nothing of a vanished pod can run any more (invariant I3)."""
     return gone_at if terminated else Instant(gone_at + settings.grace_ms + LAST_WORDS_MS)
+
+
+def _free_after(gone: Gone, permit: Permit, settings: PoolSettings) -> list[Due]:
+    """The permit of a vanished pod is freed when nothing of the pod can run any more.
+
+    Nothing yet while it is not known when that was: the next accepted plan says so.
+    """
+    if gone.at is None and not gone.terminated:
+        return []
+    at = end_of(gone.at or AT_ONCE, terminated=gone.terminated, settings=settings)
+    return [Due(at, free(permit, settings))]
 
 
 def look_at_slot(view: SlotView, settings: PoolSettings, since: Instant) -> list[Due]:
@@ -71,9 +83,7 @@ def _look_at_podless(view: SlotView, settings: PoolSettings, since: Instant) -> 
         return []  # the permit is being taken
     slot = facts.slot
     if facts.gone is not None:
-        gone_at = since if facts.gone.at is None else facts.gone.at
-        at = end_of(gone_at, terminated=facts.gone.terminated, settings=settings)
-        return [Due(at, free(permit, settings))]
+        return _free_after(facts.gone, permit, settings)
     if facts.named is not None:
         # after a restart: a request names a pod that nobody has seen, so it went while nobody looked
         at = end_of(since, terminated=False, settings=settings)
@@ -155,11 +165,12 @@ def look_at_number(
     owner_known: bool,
     is_main: bool,
     settings: PoolSettings,
+    gone: Gone | None,
 ) -> list[Due]:
     """What is due on a permit and its name that no slot answers for; the doer verifies each by a live look.
 
     `holder_known`, `owner_known`: the permit's holder and the pod's owner are slots that exist. `is_main`: the
-    holder answers for this number (a slot that holds two permits answers for one).
+    holder answers for this number (a slot that holds two permits answers for one). `gone`: the pod that it had.
     """
     if permit is not None and permit.poisoned:
         return []
@@ -171,7 +182,7 @@ def look_at_number(
         unused = settings.deleted or number >= settings.max_concurrent
         return [Due(AT_ONCE, free(permit, settings))] if unused else []
     if not holder_known or not is_main:
-        return [Due(AT_ONCE, free(permit, settings))]
+        return [Due(AT_ONCE, free(permit, settings))] if gone is None else _free_after(gone, permit, settings)
     return []
 
 
