@@ -252,6 +252,7 @@ class AttemptReport(Message):
     stop_reason: StopReason | None = None
     started_ms: int = 0
     ended_ms: int | None = None
+    request: str = ""  # namespace/name, as in the specification
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ class CrawlAttempt:
         return AttemptReport(
             id=self._spec.id,
             request_uid=self._spec.request_uid,
+            request=self._spec.request,
             state=AttemptState.RUNNING if ending is None else AttemptState.ENDED,
             outcome=ending.outcome if ending else None,
             message=ending.message if ending else self._trouble(),

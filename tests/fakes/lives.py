@@ -5,6 +5,7 @@ A call that is under way when its process dies goes on by itself, as a request o
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing
 from typing import Any, TypeVar
 
 from pageslots.control.ports import (
@@ -68,6 +69,13 @@ class Life:
         await self._step(f"after {name}")
         return result
 
+    async def follow(self, events: AsyncGenerator[ResultT]) -> AsyncGenerator[ResultT]:
+        """What a process that stands still hears only later."""
+        async with aclosing(events):
+            async for event in events:
+                await self._running.wait()
+                yield event
+
     def _landed(self, task: asyncio.Task[Any]) -> None:
         self._flying.discard(task)
         if not task.cancelled():
@@ -121,7 +129,7 @@ class MortalApi:
         )
 
     def watch(self, kind: Kind, namespace: str | None = None) -> AsyncGenerator[Synced | Changed]:
-        return self._api.watch(kind, namespace)
+        return self._life.follow(self._api.watch(kind, namespace))
 
 
 class MortalRuntime:
@@ -150,7 +158,7 @@ class MortalRuntime:
         )
 
     def watch(self) -> AsyncGenerator[PodsSynced | PodChanged]:
-        return self._runtime.watch()
+        return self._life.follow(self._runtime.watch())
 
     def agent(self, pod: PodView) -> AgentClient:
         return _MortalAgent(self._runtime.agent(pod), self._life)

@@ -11,6 +11,7 @@ from pageslots.control.context import Context
 from pageslots.control.names import Key, browser_name
 from pageslots.control.orders import attempt_spec
 from pageslots.control.ports import (
+    AgentClient,
     AgentRefusedError,
     AgentUnreachableError,
     JsonObject,
@@ -134,6 +135,8 @@ class Attempts:
         if pod is None:
             return
         agent = self._context.runtime.agent(pod)
+        if not self._is_named(deed.attempt) and await self._is_named_after_all(agent, deed.attempt):
+            return  # our list of requests was not complete
         order = StopOrder(
             reason=StopReason(deed.reason), epoch=self._context.leadership.epoch(), pod_uid=deed.pod
         )
@@ -144,6 +147,22 @@ class Attempts:
             if refused.refusal.code is not RefusalCode.NO_SUCH_ATTEMPT:
                 raise AgentUnreachableError(str(refused)) from refused
         self._context.intake.agent_said(pod, await agent.status(after=-1, wait_seconds=0))
+
+    def _is_named(self, attempt: AttemptId) -> bool:
+        return any(r.attempt is not None and r.attempt.id == attempt for r in self._index.running_requests())
+
+    async def _is_named_after_all(self, agent: AgentClient, attempt: AttemptId) -> bool:
+        """A live look at the request of an attempt that no known request names; what is found becomes a fact."""
+        report = (await agent.status(after=-1, wait_seconds=0)).attempt
+        if report is None or report.id != attempt:
+            return True  # it has ended by itself
+        name = report.request.rpartition("/")[2]
+        try:
+            found = await self._context.api.get(Kind.REQUEST, self._pool.namespace, name)
+        except NotFoundError:
+            return False
+        self._context.intake.observe(Kind.REQUEST, found)
+        return self._is_named(attempt)
 
     async def requeue(self, deed: actions.RequeueRequest) -> None:
         """Running → Queued, as seen."""

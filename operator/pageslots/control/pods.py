@@ -7,21 +7,24 @@ import asyncio
 from dataclasses import replace
 
 from pageslots.control.context import Context
-from pageslots.control.names import Key, browser_name
+from pageslots.control.names import Key, browser_name, permit_name, uid_of
 from pageslots.control.orders import pod_order
 from pageslots.control.ports import (
     AgentRefusedError,
     AgentUnreachableError,
     AlreadyExistsError,
     ConflictError,
+    Kind,
     NotFoundError,
     PodView,
 )
 from pageslots.core import actions
 from pageslots.core.index import Index
+from pageslots.core.model import SlotUid
 from pageslots.wire import DrainOrder, RefusalCode
 
 DRAIN_RETRY_MS = 500
+_DISOWNED = frozenset({"Ownerless", "NoPermit"})
 
 
 class Pods:
@@ -61,7 +64,7 @@ class Pods:
                 )
                 self._index.put_permit(replace(permit, poisoned=True))
         elif pod.owner_uid != slot_uid or pod.pool_uid != pool_uid:
-            await self._begin_end(pod)
+            await self._begin_end(pod, "NoPermit", "its permit belongs to another page slot")
 
     async def look(self, name: str) -> None:
         """Read the pod live; what is found, or not, becomes a fact."""
@@ -85,8 +88,12 @@ class Pods:
         if pod.uid != deed.pod:
             context.intake.pod_seen(pod)
             return
-        if deed.force or not pod.reachable or await self._drained(pod):
-            await self._begin_end(pod)
+        if deed.force:
+            await self._begin_end(
+                pod, "Unreachable", f"to be closed ({deed.reason}); its agent does not answer"
+            )
+        elif not pod.reachable or await self._drained(pod):
+            await self._begin_end(pod, deed.reason)
 
     async def _drained(self, pod: PodView) -> bool:
         """Whether the slot is drained, or may be taken for dead: nobody runs on it and nobody answers."""
@@ -126,14 +133,45 @@ class Pods:
         if pod.uid != deed.pod:
             context.intake.pod_seen(pod)
             return
-        context.recorder.event(
-            "info", "pod.delete", pod=name, pool=str(self._pool), reason=deed.reason, message=deed.message
-        )
-        await self._begin_end(pod)
+        if deed.reason in _DISOWNED and not await self._is_disowned(pod):
+            return
+        await self._begin_end(pod, deed.reason, deed.message)
 
-    async def _begin_end(self, pod: PodView) -> None:
+    async def _is_disowned(self, pod: PodView) -> bool:
+        """Whether the pod's slot is gone, or holds another permit: by live answers, never by what a list lacks."""
+        if not await self._is_there(Kind.SLOT, pod.owner_name, pod.owner_uid):
+            return True
+        if not await self._is_there(Kind.LEASE, permit_name(self._pool.name, pod.number), None):
+            return True
+        permit = self._index.permits.get(pod.number)
+        held = permit is not None and permit.holder == pod.owner_uid
+        return not (held and self._index.gather.number_of(SlotUid(pod.owner_uid or "")) == pod.number)
+
+    async def _is_there(self, kind: Kind, name: str, uid: str | None) -> bool:
+        """A live look at an object; what is found, or not, becomes a fact."""
+        context, key = self._context, Key(self._pool.namespace, name)
+        try:
+            found = await context.api.get(kind, key.namespace, key.name)
+        except NotFoundError:
+            known = context.cache.get(kind, key)
+            if known is not None:
+                context.intake.forget(kind, known)
+            return False
+        context.intake.observe(kind, found)
+        return uid is None or uid_of(found) == uid
+
+    async def _begin_end(self, pod: PodView, reason: str, message: str = "") -> None:
         context = self._context
         context.leadership.check()
+        context.recorder.event(
+            "info",
+            "pod.delete",
+            pod=pod.name,
+            uid=pod.uid,
+            pool=str(self._pool),
+            reason=reason,
+            message=message,
+        )
         try:
             await context.runtime.delete(
                 pod.namespace, pod.name, uid=pod.uid, grace_ms=self._index.settings.grace_ms

@@ -169,6 +169,7 @@ class PodView:
     message: str = ""
     out_of_memory: bool = False
     reachable: bool = False  # the agent's address is known
+    owner_name: str = ""  # the page slot's name: who asks whether the owner still exists asks for it
 
 
 @dataclass(frozen=True, slots=True)

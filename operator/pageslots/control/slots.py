@@ -40,13 +40,17 @@ class Slots:
         context.intake.observe(Kind.SLOT, slot)
 
     async def delete(self, deed: actions.DeleteSlot) -> None:
-        """Delete the slot's object unless it is another one by now."""
+        """Delete the slot's object as seen: one that has got a page since then has another status."""
         context = self._context
         known = context.cache.by_uid(deed.slot)
         if known is None:
             return
         with suppress(NotFoundError):  # gone already, which is what was asked for
             await context.api.delete(
-                Kind.SLOT, self._pool.namespace, known["metadata"]["name"], uid=deed.slot
+                Kind.SLOT,
+                self._pool.namespace,
+                known["metadata"]["name"],
+                uid=deed.slot,
+                version=deed.seen,
             )
         context.intake.forget(Kind.SLOT, known)

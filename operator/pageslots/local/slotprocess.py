@@ -67,6 +67,7 @@ class SlotProcess:
             pool_uid=order.pool_uid,
             number=order.number,
             owner_uid=order.slot_uid,
+            owner_name=order.slot_name,
             phase=PodPhase.PENDING,
             created=now_ms,
             scheduled=now_ms,  # this machine has room: memory is watched, not reserved

@@ -182,6 +182,7 @@ class SimulatedAgent:
         return AttemptReport(
             id=spec.id,
             request_uid=spec.request_uid,
+            request=spec.request,
             state=AttemptState.RUNNING,
             pages=PageCounts(discovered=course.counts.discovered),
             progress=elapsed_ms // _PROGRESS_MS if course.progresses else 0,

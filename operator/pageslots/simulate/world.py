@@ -105,6 +105,7 @@ class SimulatedRuntime:
             pool_uid=order.pool_uid,
             number=order.number,
             owner_uid=order.slot_uid,
+            owner_name=order.slot_name,
             phase=PodPhase.PENDING,
             created=self._clock.now_ms(),
             revision=order.revision,
