@@ -21,15 +21,13 @@ _CDP_TYPES = {
     "media": "Media",
     "font": "Font",
     "script": "Script",
-    "texttrack": "TextTrack",
     "xhr": "XHR",
     "fetch": "Fetch",
     "eventsource": "EventSource",
-    "manifest": "Manifest",
     "ping": "Ping",
-    "prefetch": "Prefetch",
     "other": "Other",
 }
+"""Those that CDP can ask about."""
 BLOCKABLE = frozenset(_CDP_TYPES)
 _SUBFRAME = "Document"
 

@@ -112,7 +112,7 @@ class _Agent:
 
     async def run(self, *, ready_fd: int | None, parent_fd: int | None) -> int:
         config = self._config
-        chromium = Chromium(_settings(config, await self._relay.start()))
+        chromium = Chromium(browser_settings(config, await self._relay.start()))
         browser = SlotBrowser(config, chromium, self._relay, self._choice, wall_clock=_wall_clock)
         slot = Slot(config, browser, load_crawl=_load_crawl, wall_clock=_wall_clock)
         chromium.on_lost = slot.browser_lost
@@ -197,7 +197,8 @@ class _Agent:
         )
 
 
-def _settings(config: AgentConfig, relay_port: int) -> BrowserSettings:
+def browser_settings(config: AgentConfig, relay_port: int) -> BrowserSettings:
+    """What the browser of a slot is made with."""
     unknown = sorted(set(config.blocked_resource_types) - BLOCKABLE)
     if unknown:
         warn("blocking.unknown-types", types=",".join(unknown), expected=",".join(sorted(BLOCKABLE)))

@@ -199,6 +199,8 @@ class BrowserPage:
     def _failed(self, error: Error) -> PageFailedError:
         text = error.message.splitlines()[0]
         name = net_error(text)
+        if "frame was detached" in text and not self.crashed:
+            return PageFailedError(LoadFault.BROWSER_GONE, "the browser died")
         if name is not None:
             return PageFailedError(fault_of(name), name, net_error=name)
         if self.crashed or "crashed" in text:
