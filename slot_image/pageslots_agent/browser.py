@@ -212,8 +212,9 @@ def _opening_failed(error: BaseException, executable: str) -> str:
     if isinstance(error, TimeoutError):
         return f"the browser did not open within {OPEN_SECONDS:.0f} s"
     text = _first_line(error)
-    if "Executable doesn't exist" in text or "ENOENT" in text:
-        return f"no browser at {executable or 'Playwrights own place'}: set `chromium` to its path"
+    if "executable doesn't exist" in text.lower() or "ENOENT" in text:
+        where = executable or "the place where Playwright installs its own"
+        return f"there is no browser at {where}; install one, or set `chromium` to its path"
     return f"the browser did not open: {text}"
 
 
