@@ -13,8 +13,10 @@ from pageslots.core.actions import (
     CreateSlot,
     DeletePod,
     DeleteSlot,
+    FinishRequest,
     NoteAllocation,
     NoteDraining,
+    RequeueRequest,
     StartAttempt,
     TakePermit,
 )
@@ -271,6 +273,28 @@ class World:
         for slot in self.index.slots.values():
             slots[slot.country] += 1
         return self.with_allocation(**slots)
+
+    def record(self, *verdicts: Action) -> None:
+        """Carry verdicts out: write them into their requests and settle them."""
+        for deed in verdicts:
+            if isinstance(deed, FinishRequest):
+                request = self.index.requests[deed.request]
+                self.index.put_request(
+                    replace(request, state=deed.state, attempt=None, finished=self.now, seen=Version("2"))
+                )
+                self.index.settle(deed)
+            elif isinstance(deed, RequeueRequest):
+                request = self.index.requests[deed.request]
+                self.index.put_request(
+                    replace(
+                        request,
+                        state=RequestState.QUEUED,
+                        attempt=None,
+                        next_attempt=deed.next_attempt,
+                        seen=Version("2"),
+                    )
+                )
+                self.index.settle(deed)
 
     # --- asking and moving on
 

@@ -117,7 +117,8 @@ class Derived:
     def _gate(self, country: Country, site: Site, cooldown: int) -> Instant:
         """When the next attempt at the (country, site) may start; one of unknown history waits one cooldown."""
         last = self.memory.last_starts.get((country, site))
-        gate = (self.since if last is None else last) + cooldown if cooldown else 0
+        # without a cooldown too waiting counts from the last start
+        gate = last + cooldown if last is not None else self.since + cooldown if cooldown else 0
         under_way = self._starts.get((country, site))
         if under_way:
             gate = max(gate, max(under_way.values()) + cooldown)

@@ -52,18 +52,11 @@ def grant(draft: Draft, looked: Survey) -> None:
 def settle_yields(draft: Draft, looked: Survey) -> None:
     """As many slots yield as requests wait that could start this instant and have no permit on the way."""
     situations = looked.situations
+    yielding = _still_yielding(draft, looked)
     asked = sum(
         permits.waiting(s.standing(), looked.aims[code])
         for code, s in situations.items()
         if s.dispatchable > s.started
-    )
-    yielding = sorted(
-        (
-            v
-            for v in draft.index.roster.all_of(Role.DRAINING)
-            if v.doomed is DrainReason.YIELD_PERMIT and v.uid not in draft.taken
-        ),
-        key=lambda v: (v.facts.named_since or 0, v.facts.slot.number),
     )
     if not asked and not yielding:
         return
@@ -71,8 +64,36 @@ def settle_yields(draft: Draft, looked: Survey) -> None:
     free = max(0, looked.usable - draft.index.numbers.held - granted)
     missing = asked - free - (_on_the_way(draft) - len(yielding))
     for view in yielding[max(0, missing) :]:
-        draft.note(NoteDraining(view.uid, None))
+        _go_on(draft, situations[view.country], view)
     _yield(draft, looked, missing - len(yielding))
+
+
+def _still_yielding(draft: Draft, looked: Survey) -> list[SlotView]:
+    """Running slots that drain for a yield, the longest running first.
+
+    One whose country is below its target again goes on: its permit would come back to the same country.
+    """
+    yielding = []
+    for situation in looked.situations.values():
+        views = [
+            v
+            for v in situation.slots.of(Role.DRAINING).values()
+            if v.doomed is DrainReason.YIELD_PERMIT and v.uid not in draft.taken
+        ]
+        for view in sorted(views, key=lambda v: (v.facts.named_since or 0, v.facts.slot.number)):
+            if situation.held < looked.aims[situation.code].total:
+                _go_on(draft, situation, view)
+            else:
+                yielding.append(view)
+    return sorted(yielding, key=lambda v: (v.facts.named_since or 0, v.facts.slot.number))
+
+
+def _go_on(draft: Draft, situation: Situation, view: SlotView) -> None:
+    """A draining slot does not drain any more."""
+    draft.taken.add(view.uid)
+    draft.kept.add(view.uid)
+    situation.left -= 1
+    draft.note(NoteDraining(view.uid, None))
 
 
 def _on_the_way(draft: Draft) -> int:
@@ -122,9 +143,7 @@ def swap_yields(draft: Draft, looked: Survey) -> None:
         draining.sort(key=lambda v: v.facts.slot.number)
         free = sorted(situation.free.values(), key=lambda v: (v.idle_since, v.facts.slot.number))
         for kept, closed in zip(draining, free, strict=False):
-            draft.taken.add(kept.uid)
-            draft.kept.add(kept.uid)
-            draft.note(NoteDraining(kept.uid, None))
+            _go_on(draft, situation, kept)
             _give_back(draft, situation, closed)
 
 
