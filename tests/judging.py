@@ -184,7 +184,7 @@ class Judge:
         if was == is_:
             return
         pod = self._pods.get((key.namespace, f"{named[0]}-browser-{number}"))
-        if pod is not None and not pod.late and (pool, number) not in self._touched:
+        if pod is not None and not self._is_spared(pod):
             verb = "taken" if is_ else "freed"
             self._say("I2", f"permit {number} {verb} while its pod {pod.uid} exists")
         if was and not is_:
@@ -228,7 +228,7 @@ class Judge:
             if not event.by.startswith("operator"):
                 self._by_user.add(uid)
                 return
-            pods = [p for p in self._pods.values() if p.owner == uid and not p.late]
+            pods = [p for p in self._pods.values() if p.owner == uid and not self._is_spared(p)]
             self._check(not pods, "I6", f"{key.name} deleted while its pod exists")
 
     def _take_request(
@@ -326,7 +326,7 @@ class Judge:
         if not event.by.startswith("operator"):
             return
         reason = self._reasons.get(pod.uid, "")
-        free = pod.late or (pod.pool, pod.number) in self._touched
+        free = self._is_spared(pod)
         if pod.attempt and reason in NEVER_ON_BUSY and not free:
             self._say("I6", f"busy pod {event.pod} closed for {reason}")
         owner = self._slot(pod.owner)
@@ -339,6 +339,10 @@ class Judge:
             held = _holder(lease) == pod.owner
             two = sum(_holder(o) == pod.owner for o in self._objects[Kind.LEASE].values()) > 1
             self._check(two or not held, "I9", f"{event.pod} was deleted for want of the permit that it has")
+
+    def _is_spared(self, pod: PodTruth) -> bool:
+        """What is not as it should be for reasons that are not the operator's."""
+        return pod.late or (pod.pool, pod.number) in self._touched
 
     def _slot(self, uid: str) -> JsonObject | None:
         return next((o for o in self._objects[Kind.SLOT].values() if o["metadata"]["uid"] == uid), None)

@@ -262,9 +262,13 @@ class PoolWorld:
 
     def remove(self, kind: Kind, name: str, *, by: str = "user") -> None:
         """Delete an object if it exists."""
-        known = self.find(kind, name)
-        if known is not None:
-            self._as(by, lambda: self.store.delete(kind, NAMESPACE, name, uid=known["metadata"]["uid"]))
+
+        async def delete() -> None:
+            known = self.find(kind, name)
+            if known is not None:
+                await self.store.delete(kind, NAMESPACE, name, uid=known["metadata"]["uid"])
+
+        self._as(by, delete)
 
     def _as(self, by: str, do: Callable[[], Awaitable[ResultT]]) -> ResultT:
         async def act() -> ResultT:

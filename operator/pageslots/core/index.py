@@ -14,6 +14,7 @@ from pageslots.core.actions import (
     NoteBackOff,
     NoteDraining,
     Plan,
+    TakePermit,
 )
 from pageslots.core.facts import Facts
 from pageslots.core.model import (
@@ -109,10 +110,17 @@ class Index(Readable):
         is_ = None if permit is None else permit.holder
         if was != is_:
             self.memory.permit_freed(number)
+            self._forget_drain_of_page(was)
         self.numbers.touch(number)
         for holder in {was, is_} - {None}:
             assert holder is not None
             self._touch_slot_and_numbers(holder)
+
+    def _forget_drain_of_page(self, slot: SlotUid | None) -> None:
+        """Without a permit there is no page to drain: only what is about the slot itself lasts."""
+        if slot is not None and self.gather.number_of(slot) is None:
+            self.memory.page_gone(slot)
+            self.roster.touch(slot)
 
     def put_pod(self, pod: Pod) -> None:
         """A pod as it is now; another one of its name is gone then (case D12)."""
@@ -215,6 +223,8 @@ class Index(Readable):
     def settle(self, deed: Deed) -> None:
         """The deed's result is known (facts were put before), or it failed for certain."""
         if self.pending.settle(deed):
+            if isinstance(deed, TakePermit):
+                self._forget_drain_of_page(deed.slot)
             self._touch_deed(deed)
 
     # --- everything in, everything out

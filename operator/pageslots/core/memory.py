@@ -91,6 +91,12 @@ class Memory:
         """Whether a pod went since the last accepted plan."""
         return any(gone.at is None for gone in self.gone.values())
 
+    def page_gone(self, slot: SlotUid) -> None:
+        """The slot has neither a permit nor one on the way: reasons to close its page are over."""
+        drain = self.drains.get(slot)
+        if drain is not None and drain.reason is not DrainReason.ALLOCATION:
+            del self.drains[slot]
+
     def stamp(self, now: Instant) -> list[Gone]:
         """What went since the last accepted plan went now; tells which that was."""
         fresh = [gone for gone in self.gone.values() if gone.at is None]

@@ -5,6 +5,7 @@ has to settle. Steps are few kinds of calls with small numbers, so that a failin
 """
 
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from tests.judging import FINISHED, Judge, unsettled
 from tests.property.control.fate import ATTEMPT_MOODS, POD_MOODS, Fate
 
 from pageslots.control.names import permit_name
-from pageslots.control.ports import JsonObject, Kind, PodPhase
+from pageslots.control.ports import JsonObject, Kind, NotFoundError
 from pageslots.simulate.world import What
 
 COUNTRIES = ("SG", "MY", "TH")
@@ -127,11 +128,15 @@ class Drive(RuleBasedStateMachine):
             case "delete":
                 self.world.remove(Kind.REQUEST, name)
             case "priority":
-                self.world.edit(Kind.REQUEST, name, {"spec": {"priority": 10}})
+                self._edit(name, {"priority": 10})
             case "stop":
-                self.world.edit(Kind.REQUEST, name, {"spec": {"stop": True}})
+                self._edit(name, {"stop": True})
             case _:
-                self.world.edit(Kind.REQUEST, name, {"spec": {"suspend": what == "suspend"}})
+                self._edit(name, {"suspend": what == "suspend"})
+
+    def _edit(self, name: str, spec: JsonObject) -> None:
+        with suppress(NotFoundError):  # gone a moment ago
+            self.world.edit(Kind.REQUEST, name, {"spec": spec})
 
     @rule(most=st.integers(0, 5))
     def change_max_concurrent(self, most: int) -> None:
@@ -303,14 +308,13 @@ class Drive(RuleBasedStateMachine):
     def touch_permit(self, number: int, how: str) -> None:
         """Case P9: somebody edits or deletes a permit by hand."""
         name = permit_name("default", number)
-        if self.world.find(Kind.LEASE, name) is None:
-            return
-        self.reach(f"permit by hand: {how}")
         values = {"clear": None, "other": "nobody-we-know", "unreadable": {"who": "knows"}}
         if how == "delete":
             self.world.remove(Kind.LEASE, name, by="hand")
-        else:
+            return
+        with suppress(NotFoundError):
             self.world.edit(Kind.LEASE, name, {"spec": {"holderIdentity": values[how]}}, by="hand")
+            self.reach(f"permit by hand: {how}")
 
     @precondition(lambda self: self.world.all(Kind.SLOT))
     @rule(which=st.integers(0, 6))
@@ -369,6 +373,3 @@ class Drive(RuleBasedStateMachine):
 
 def _state(obj: JsonObject) -> str:
     return str((obj.get("status") or {}).get("state", "Queued"))
-
-
-__all__ = ["Drive", "PodPhase"]
