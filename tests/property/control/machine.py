@@ -6,7 +6,7 @@ has to settle. Steps are few kinds of calls with small numbers, so that a failin
 
 from collections import Counter
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -51,7 +51,7 @@ verbs = st.sampled_from(sorted(set(MENU) - {"list", "pod.list", "agent.records",
 class Drive(RuleBasedStateMachine):
     """See the module. `reached` counts what happened, over all examples of a run."""
 
-    reached: Counter[str] = Counter()
+    reached: ClassVar[Counter[str]] = Counter()
 
     def __init__(self) -> None:
         super().__init__()
