@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
 
 from tests.unit.agent_server.upstreams import listening
 
@@ -78,7 +79,7 @@ class EchoSite:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             self.heads.append(head)
-            path = head.split()[1].partition("?")[0]
+            path = urlsplit(head.split()[1]).path  # a proxy passes whole URLs
             body = self.pages.get(path, f"<!doctype html><pre>{head}</pre>".encode())
             extra = "Set-Cookie: basket=full; Path=/\r\n" if path == "/set" else ""
             kind = {"png": "image/png", "js": "text/javascript"}.get(path.rpartition(".")[2], "text/html")
