@@ -328,7 +328,20 @@ class Controller:
         loop = self.pools[key]
         if self._tasks is not None and not loop.started:
             loop.started = True
-            self._tasks.create_task(loop.run(self._tasks), name=f"pool {key}")
+            self._tasks.create_task(self._run_pool(loop, self._tasks), name=f"pool {key}")
+
+    async def _run_pool(self, loop: PoolLoop, tasks: asyncio.TaskGroup) -> None:
+        """Plan for a pool. One that no list has shown is gone only if the API says so when asked by name (P3)."""
+        key = loop.key
+        while self.context.pool(key) is None:
+            try:
+                self.observe(Kind.POOL, await self.context.api.get(Kind.POOL, key.namespace, key.name))
+            except NotFoundError:
+                break
+            except ApiError as error:
+                self.context.recorder.event("warning", "pool.unknown", pool=str(key), error=str(error))
+                await asyncio.sleep(WATCH_PAUSE_MS / 1_000)
+        await loop.run(tasks)
 
     def _touch(self, key: Key) -> PoolLoop:
         loop = self._loop(key)

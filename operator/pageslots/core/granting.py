@@ -153,7 +153,7 @@ def _cheapest(draft: Draft, situation: Situation) -> SlotView | None:
     A page that was prepared for a needed request is left alone until it has run one, as long as the country has
     requests that no running slot serves: else two countries could take one permit from each other for ever.
     """
-    unserved = situation.demand - len(situation.slots.of(Role.BUSY)) - situation.started
+    unserved = situation.demand - situation.queues.running - situation.started
 
     def protected(view: SlotView) -> bool:
         return view.facts.granted_for is GrantedFor.NEEDED and view.ran == 0 and unserved > 0

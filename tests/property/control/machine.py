@@ -16,7 +16,7 @@ from tests.judging import FINISHED, Judge, unsettled
 from tests.property.control.fate import ATTEMPT_MOODS, POD_MOODS, Fate
 
 from pageslots.control.names import permit_name
-from pageslots.control.ports import JsonObject, Kind, NotFoundError
+from pageslots.control.ports import JsonObject, Kind, NotFoundError, PodPhase
 from pageslots.simulate.world import What
 
 COUNTRIES = ("SG", "MY", "TH")
@@ -304,6 +304,17 @@ class Drive(RuleBasedStateMachine):
             if pod is not None and pod.view.deleting is not None:
                 pods._finish(pod)
 
+    async def _give_room(self) -> None:
+        """Nodes come: what waits for one is scheduled."""
+        pods = self.world.pods
+        for pod in pods._pods.values():
+            if (
+                pod.view.phase is PodPhase.PENDING
+                and pod.course.schedule_ms is None
+                and pod.view.deleting is None
+            ):
+                pods._schedule(pod)
+
     @rule(number=small, how=st.sampled_from(("clear", "other", "unreadable", "delete")))
     def touch_permit(self, number: int, how: str) -> None:
         """Case P9: somebody edits or deletes a permit by hand."""
@@ -340,6 +351,7 @@ class Drive(RuleBasedStateMachine):
         self.faults.heal()
         self.fate.calm()
         world.do(self._unstick())
+        world.do(self._give_room())
         world.do(self._remove_foreign())
         if not world.operator.alive:
             world.start()
