@@ -44,16 +44,20 @@ def main(argv: list[str] | None = None) -> int:
         print(f"pageslots_agent: {arguments.config}: {error}", file=sys.stderr)
         return 2
     set_up(country=config.country, slot=config.pod_name)
-    scratch, ours = _scratch(config.scratch_dir)
+    ours: Path | None = None
     try:
+        if config.scratch_dir:
+            scratch = Path(config.scratch_dir).resolve()
+        else:
+            scratch = ours = Path(tempfile.mkdtemp(prefix="pageslots-agent-"))
         _set_environment(scratch)
         return asyncio.run(_Agent(config).run(ready_fd=arguments.ready_fd, parent_fd=arguments.parent_fd))
-    except OSError as error:
+    except (OSError, ValueError) as error:  # an address in use, a folder not writable, a proxy that is none
         warn("agent.unusable", error=error)
         return 2
     finally:
-        if ours:
-            shutil.rmtree(scratch, ignore_errors=True)
+        if ours is not None:
+            shutil.rmtree(ours, ignore_errors=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,15 +66,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ready-fd", type=int, help="descriptor that is told the address when listening")
     parser.add_argument("--parent-fd", type=int, help="descriptor whose end ends the agent")
     return parser
-
-
-def _scratch(configured: str) -> tuple[Path, bool]:
-    """The folder for everything that is written, and whether it is ours to delete."""
-    if not configured:
-        return Path(tempfile.mkdtemp(prefix="pageslots-agent-")), True
-    path = Path(configured).resolve()
-    path.mkdir(parents=True, exist_ok=True)
-    return path, False
 
 
 def _set_environment(scratch: Path) -> None:

@@ -26,6 +26,7 @@ from pageslots.wire import (
     DrainOrder,
     Outcome,
     Phase,
+    ProxyServer,
     Refusal,
     RefusalCode,
     StopOrder,
@@ -362,6 +363,26 @@ def test_nobody_asking_for_it_is_a_reason_to_end(tmp_path):
             assert "no operator has asked" in agent.log.read()
 
     asyncio.run(scenario())
+
+
+def test_a_folder_that_is_not_writable_or_a_proxy_that_is_none_ends_it_with_a_reason(tmp_path):
+    """Cases U2, W13."""
+
+    async def configurations():
+        file = tmp_path / "file"
+        file.write_text("")
+        proxy = ProxyServer("px", "ftp://proxy.example:1")
+        return await config_for(scratch_dir=str(file / "below")), await config_for(proxies=(proxy,))
+
+    for config, says in zip(
+        asyncio.run(configurations()), ["Not a directory", "expected http://"], strict=True
+    ):
+        (tmp_path / "config.json").write_bytes(config.to_json())
+        command = [sys.executable, "-m", "pageslots_agent", "--config", str(tmp_path / "config.json")]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert answer.returncode == 2
+        assert "agent.unusable" in answer.stderr
+        assert says in answer.stderr
 
 
 @pytest.mark.parametrize(

@@ -288,6 +288,28 @@ def test_a_proxy_that_refuses_is_told_from_a_site_that_it_cannot_reach(answer, f
     asyncio.run(scenario())
 
 
+def test_a_proxy_that_reaches_one_site_is_not_to_blame_for_the_dead_ones():
+    async def scenario():
+        refusing = b"HTTP/1.1 502 Bad Gateway\r\n\r\n"
+        site = Site()
+        async with listening(site) as port:
+            proxy = HttpProxy(port, answer=refusing)
+            async with listening(proxy) as proxy_port:
+                upstream = upstream_for(a_proxy(f"http://127.0.0.1:{proxy_port}"), "s")
+                for host in ("a.example", "b.example", "alive.example", "c.example", "d.example"):
+                    proxy.answer = b"" if host == "alive.example" else refusing
+                    if host == "alive.example":
+                        link = await upstream.tunnel(host, 443, Meter())
+                        link.writer.close()
+                        await link.writer.wait_closed()
+                        continue
+                    with pytest.raises(UpstreamError) as failed:
+                        await upstream.tunnel(host, 443, Meter())
+                    assert failed.value.fault is LoadFault.REFUSED
+
+    asyncio.run(scenario())
+
+
 def test_a_proxy_that_reaches_no_site_at_all_is_to_blame_itself():
     async def scenario():
         async with listening(HttpProxy(1, answer=b"HTTP/1.1 502 Bad Gateway\r\n\r\n")) as port:
