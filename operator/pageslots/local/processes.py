@@ -204,13 +204,16 @@ def reap(orphans: Iterable[Process]) -> None:
             os.waitpid(process.pid, os.WNOHANG)
 
 
-def adopt_orphans() -> None:
-    """Become the parent of orphaned descendants, so that they stay findable (Linux; elsewhere no effect)."""
+def adopt_orphans(*, adopt: bool = True) -> None:
+    """Become the parent of orphaned descendants, so that they stay findable (Linux; elsewhere no effect).
+
+    With `adopt` False they go to the system's init again, which reaps them: nobody here would.
+    """
     if sys.platform == "linux":
         import ctypes  # noqa: PLC0415 -- not needed by the guardian
 
         set_child_subreaper = 36
-        ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, 1, 0, 0, 0)
+        ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, int(adopt), 0, 0, 0)
 
 
 def memory_kib(members: Iterable[Process], *, exact: bool) -> int:

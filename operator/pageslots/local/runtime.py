@@ -122,6 +122,8 @@ class ProcessRuntime:
                 service.cancel()
             self._feed.close()
             swallow = await self._stack.__aexit__(*exception)  # type: ignore[arg-type] # as they came
+            reap(adopted(Table.read(), but=self._children()))
+            adopt_orphans(adopt=False)
         return swallow
 
     async def shut_down(self, *, grace_ms: int) -> None:
