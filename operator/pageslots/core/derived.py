@@ -74,7 +74,7 @@ class Derived:
             self._outlooks.clear()
         self._now = now
         self.queues.refresh(now)
-        for number in self.numbers.refresh(now):
+        for number in self.numbers.refresh(now, self.since):
             self._touch_holder(number)
         self.roster.refresh(self.since)
         for uid in self._dirty_runs:
@@ -183,6 +183,7 @@ class Derived:
     def _touch_everything(self) -> None:
         self.queues.touch_all()
         self.roster.touch_all()
+        self.numbers.touch_all()
         self._dirty_runs.update(self.records.running)
 
     def _touch_deed(self, deed: Deed) -> None:

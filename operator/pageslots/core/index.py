@@ -274,6 +274,7 @@ class Index(Readable):
             index.records.agents[agent.pod] = agent
         for request in facts.requests:
             index.put_request(request)
+        index.memory.restore(facts)  # what was forgotten since is not learnt again from old requests
         for deed, _ in facts.pending:
             index._touch_deed(deed)
         return index

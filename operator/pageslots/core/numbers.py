@@ -47,23 +47,27 @@ class Numbers:
         self._settings = settings
         self._dirty.update(self._known)
 
+    def touch_all(self) -> None:
+        """Something about all numbers has changed."""
+        self._dirty.update(self._known)
+
     def touch(self, number: int) -> None:
         """Something about this number has changed."""
         self._dirty.add(number)
 
-    def refresh(self, now: Instant) -> list[int]:
+    def refresh(self, now: Instant, since: Instant) -> list[int]:
         """Bring up to date what has changed; tells which numbers have become stuck or are no longer."""
         self._dirty.update(n for n in self._stuck_timers.due(now) if n not in self.stuck)
         turned: list[int] = []
         for number in self._dirty:
             was = number in self.stuck
-            self._refresh(number, now)
+            self._refresh(number, now, since)
             if was != (number in self.stuck):
                 turned.append(number)
         self._dirty.clear()
         return turned
 
-    def _refresh(self, number: int, now: Instant) -> None:
+    def _refresh(self, number: int, now: Instant, since: Instant) -> None:
         facts = self._facts_of(number)
         permit, pod = facts.permit, facts.pod
         holder = None if permit is None else permit.holder
@@ -90,6 +94,7 @@ class Numbers:
             is_main=facts.is_main,
             settings=self._settings,
             gone=facts.gone,
+            since=since,
         )
         if dues:
             self._dues[number] = dues

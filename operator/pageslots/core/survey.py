@@ -1,11 +1,12 @@
 """Where each country stands at this instant: the figures that all later parts of a plan rest on."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from pageslots.core import backoff, preparation
 from pageslots.core.actions import NoteBackOff, NoteIdlingForgotten
 from pageslots.core.draft import Draft
-from pageslots.core.model import BackOff, Country, CountrySettings, PoolSettings, SlotUid
+from pageslots.core.model import EPOCH, BackOff, Country, CountrySettings, Instant, PoolSettings, SlotUid
 from pageslots.core.permits import Standing, Target, targets
 from pageslots.core.queues import CountryQueues
 from pageslots.core.roster import CountrySlots
@@ -81,9 +82,11 @@ def survey(draft: Draft) -> Survey:
     index = draft.index
     settings = index.settings
     situations = {}
+    left = Counter(index.roster.views[uid].country for uid in draft.leaving)
     if not settings.deleted:
         for code in sorted(settings.countries):
             situations[code] = _look(draft, settings, settings.countries[code])
+            situations[code].left = left[code]
     usable = index.numbers.usable(index.memory.usable)
     aims = targets(usable, [s.standing() for s in situations.values()], settings.starvation_ms)
     return Survey(situations, usable, aims)
@@ -101,7 +104,8 @@ def _look(draft: Draft, settings: PoolSettings, country: CountrySettings) -> Sit
     found.demand = queues.demand if found.runnable else queues.running
     found.needed = preparation.needed(slots.counted, found.demand)
     if found.runnable:
-        _measure_waiting(draft, found, settings)
+        found.dispatchable = queues.dispatchable
+        _measure_waiting(draft, found, EPOCH)
     _forget_idling(draft, found)
     found.kept = preparation.kept(slots.counted, found.demand, country.min_ready)
     if found.backs_off and known is not None:
@@ -119,12 +123,13 @@ def _look(draft: Draft, settings: PoolSettings, country: CountrySettings) -> Sit
     return found
 
 
-def _measure_waiting(draft: Draft, found: Situation, settings: PoolSettings) -> None:
-    found.dispatchable = found.queues.dispatchable
+def _measure_waiting(draft: Draft, found: Situation, not_before: Instant) -> None:
+    """How long the country's longest waiting dispatchable request has waited, and when it would starve."""
     since = found.queues.waiting_since(draft.index.memory.country_starts.get(found.code))
     if since is not None and found.dispatchable:
+        since = max(since, not_before)
         found.waited_ms = max(0, draft.now - since)
-        draft.wake(type(since)(since + settings.starvation_ms + 1))
+        draft.wake(Instant(since + draft.index.settings.starvation_ms + 1))
 
 
 def _forget_idling(draft: Draft, found: Situation) -> None:
@@ -163,6 +168,10 @@ def _hold_back(draft: Draft, found: Situation, known: BackOff, *, suspended: boo
     found.wanted = min(slots.counted, found.wanted + 1)
     found.needed = min(found.wanted, found.needed + 1)
     found.may_grow = not slots.of(Role.PREPARING)
+    if found.queues.dispatchable:
+        # the probe works for a request that could start if it were ready: others yield to it as to that request
+        found.dispatchable = 1
+        _measure_waiting(draft, found, known.until)
     if not known.probing:
         draft.note(
             NoteBackOff(known.country, None, known.until, known.failures, probing=True, since=known.since)

@@ -84,13 +84,20 @@ def _look_at_podless(view: SlotView, settings: PoolSettings, since: Instant) -> 
     slot = facts.slot
     if facts.gone is not None:
         return _free_after(facts.gone, permit, settings)
-    if facts.named is not None:
-        # after a restart: a request names a pod that nobody has seen, so it went while nobody looked
-        at = end_of(since, terminated=False, settings=settings)
+    at = _known_quiet(permit, settings, since, named=facts.named is not None)
+    if facts.named is not None or view.doomed is not None:
         return [Due(at, free(permit, settings))]
-    if view.doomed is not None:
-        return [Due(AT_ONCE, free(permit, settings))]
-    return [Due(AT_ONCE, CreatePod(permit.number, slot.uid, None))]
+    return [Due(at, CreatePod(permit.number, slot.uid, None))]
+
+
+def _known_quiet(permit: Permit, settings: PoolSettings, since: Instant, *, named: bool) -> Instant:
+    """From when on nothing of a pod that was gone before this operator looked can run any more.
+
+    A permit that was taken before may have had a pod that vanished a moment ago; one that was taken since has not.
+    """
+    if not named and permit.taken is not None and permit.taken >= since:
+        return AT_ONCE
+    return end_of(since, terminated=False, settings=settings)
 
 
 def free(permit: Permit, settings: PoolSettings) -> FreePermit:
@@ -166,28 +173,30 @@ def look_at_number(
     is_main: bool,
     settings: PoolSettings,
     gone: Gone | None,
+    since: Instant,
 ) -> list[Due]:
     """What is due on a permit and its name that no slot answers for; the doer verifies each by a live look.
 
     `holder_known`, `owner_known`: the permit's holder and the pod's owner are slots that exist. `is_main`: the
     holder answers for this number (a slot that holds two permits answers for one). `gone`: the pod that it had.
     """
-    if permit is not None and permit.poisoned:
-        return []
     if pod is not None:
         return _look_at_strange_pod(pod, permit, owner_known=owner_known, is_main=is_main)
-    if permit is None:
+    if permit is None or permit.poisoned:
         return []
     if permit.holder is None:
         unused = settings.deleted or number >= settings.max_concurrent
         return [Due(AT_ONCE, free(permit, settings))] if unused else []
-    if not holder_known or not is_main:
-        return [Due(AT_ONCE, free(permit, settings))] if gone is None else _free_after(gone, permit, settings)
-    return []
+    if holder_known and is_main:
+        return []
+    if gone is not None:
+        return _free_after(gone, permit, settings)
+    return [Due(_known_quiet(permit, settings, since, named=False), free(permit, settings))]
 
 
 def _look_at_strange_pod(pod: Pod, permit: Permit | None, *, owner_known: bool, is_main: bool) -> list[Due]:
-    if pod.owner is None or pod.deleting is not None:
+    poisoned = permit is not None and permit.poisoned
+    if poisoned or pod.owner is None or pod.deleting is not None:
         return []  # foreign ones are never touched
     holder: SlotUid | None = None if permit is None else permit.holder
     if not owner_known:
