@@ -79,10 +79,11 @@ def test_a_log_is_bounded_while_it_is_written(tmp_path: Path):
             await runtime.create(an_order(env={"STANDIN": "chatty"}))
             await in_phase(runtime, PodPhase.RUNNING)
             log = tmp_path / "logs/default/shop-browser-0.log"
-            await until(lambda: log.stat().st_size == 0)
-
             old = log.with_name("shop-browser-0.log.1")
-            assert old.stat().st_size == 1024 * 1024
+            await until(
+                lambda: old.exists() and old.stat().st_size == 1024 * 1024 and log.stat().st_size == 0
+            )
+
             assert old.read_text().splitlines()[-1].startswith("line 29999 ")
 
     asyncio.run(scenario())

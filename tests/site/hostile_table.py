@@ -94,7 +94,7 @@ HOSTILE_PAGES: tuple[HostilePage, ...] = (
           text="see your downloads"),
     _page("W5", "/pdf", OK, "a PDF"),
     _page("W5", "/popups", OK, "20 windows opened on load", text="windows everywhere"),
-    _page("W6", "/links/many?count=100000", OK, "100,000 links", within_seconds=20),
+    _page("W6", "/links/many?count=100000", OK, "100,000 links", within_seconds=60),
     _page("W6", "/calendar/2026/1", OK, "a calendar without end or beginning"),
     _page("W6", "/session/page-0", OK, "20 pages whose links carry a new session id each time"),
     _page("W6", "/spelled", OK, "50 spellings of one URL"),
