@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "crawl": "Crawl URLs without writing a manifest.",
         "check": "Check manifests: every error at once.",
         "results": "Show what a request has found.",
+        "simulate": "Ask how many slots and browsers a workload needs.",
         "demo": "Serve a small shop on this machine and crawl it.",
         "crds": "Print the definitions of the kinds for a cluster.",
         "browser": "Say which browser would be used.",

@@ -89,6 +89,8 @@ class Settings:
     chromium_sandbox: bool = False
     delete_finished: bool = True
     """Whether ttlSecondsAfterFinished applies (on one machine finished requests stay: a next run skips them)."""
+    writes_statuses: bool = True
+    """Whether statuses are written for people to read; in a simulation nobody does."""
     most_deeds: int = 32
     """Deeds under way at once, in all pools."""
 

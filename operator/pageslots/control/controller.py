@@ -91,7 +91,8 @@ class Controller:
             await self._ready.wait()
             for key in self.pools:
                 self._start(key)
-            tasks.create_task(self.status.run(), name="status")
+            if self.context.settings.writes_statuses:
+                tasks.create_task(self.status.run(), name="status")
             tasks.create_task(self.parents.run(), name="parents")
             await self._housekeeping()
 
