@@ -114,15 +114,14 @@ class Derived:
     def _slot_facts(self, uid: SlotUid) -> SlotFacts | None:
         return self.gather.slot_facts(uid, self.numbers.stuck)
 
-    def _gate(self, country: Country, site: Site, cooldown: int) -> Instant:
+    def _gate(self, queue: QueueId, cooldown: int) -> Instant:
         """When the next attempt at the (country, site) may start; one of unknown history waits one cooldown."""
-        last = self.memory.last_starts.get((country, site))
+        last = self.memory.last_starts.get(queue)
         # without a cooldown too waiting counts from the last start
         gate = last + cooldown if last is not None else self.since + cooldown if cooldown else 0
-        under_way = self._starts.get((country, site))
-        if under_way:
-            gate = max(gate, max(under_way.values()) + cooldown)
-        known = self.memory.backoffs.get((country, site))
+        if queue in self._starts:
+            gate = max(gate, max(self._starts[queue].values()) + cooldown)
+        known = self.memory.backoffs.get(queue)
         return Instant(gate if known is None else max(gate, known.until))
 
     def _request_changed(self, old: Request | None, new: Request | None) -> None:
@@ -136,6 +135,12 @@ class Derived:
                     self.roster.touch(request.attempt.slot)
         if old is not None and old.attempt is not None and (new is None or new.attempt != old.attempt):
             self.memory.last_words.pop(old.attempt.id, None)
+
+    def _place_new(self, request: Request) -> None:
+        """Give a queued request that was unknown its place."""
+        running = self.gather.is_starting(request.uid)
+        self.queues.add(request, running=running)
+        self._placed[request.uid] = (request, running)
 
     def _place(self, uid: RequestUid) -> None:
         """Keep the request's place in the queues in step with its facts."""
@@ -217,7 +222,7 @@ class Derived:
     def _start_changed(self, deed: StartAttempt) -> None:
         """A start under way cools its site like one that has happened."""
         uid = deed.request
-        begun = self.pending.begun("StartAttempt", uid)
+        begun = self.pending.started.get(uid)
         before = self._start_of.pop(uid, None)
         if before is not None:
             self._starts[before].pop(uid, None)

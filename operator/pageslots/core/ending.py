@@ -39,7 +39,7 @@ def complete(draft: Draft) -> None:
 
 def _runs(draft: Draft) -> None:
     index = draft.index
-    for uid in sorted(index.run_timers.due(draft.now)):
+    for uid in index.run_timers.due(draft.now):
         request = index.records.running[uid]
         outlook = index.outlook(request)
         if outlook.deed is None or not draft.emit(outlook.deed):
@@ -87,7 +87,7 @@ def _country_after(draft: Draft, request: Request, report: Report, begun: Instan
 def _waits(draft: Draft) -> None:
     """Queued requests that were stopped, or whose time is over."""
     index = draft.index
-    for uid in sorted(index.wait_timers.due(draft.now)):
+    for uid in index.wait_timers.due(draft.now):
         request = index.records.requests[uid]
         end = look_at_queued(request) if request.state is RequestState.QUEUED else None
         if end is not None and not index.gather.is_starting(uid):

@@ -68,11 +68,8 @@ class Gatherer:
             named=named,
             named_since=since,
             granted_for=granted_for,
-            closing=pod is not None
-            and (
-                pending.get("CloseSlot", pod.uid) is not None or pending.get("DeletePod", pod.uid) is not None
-            ),
-            deleting=pending.get("DeleteSlot", uid) is not None,
+            closing=pod is not None and pending.ends(pod.uid),
+            deleting=uid in pending.deleting,
             closed_at=None if pod is None else memory.closings.get(pod.uid),
             stuck=number in stuck,
             orphan=self._orphan(uid, agent),
@@ -81,14 +78,13 @@ class Gatherer:
     def _named(self, slot: SlotUid) -> tuple[RequestUid | None, Instant | None]:
         """The request that runs, or is being started, on the slot, and since when."""
         records = self._records
-        uids = sorted(records.named_slot.of(slot))
+        uids = records.named_slot.of(slot)
         if uids:
-            attempt = records.running[uids[0]].attempt
-            return uids[0], None if attempt is None else attempt.started
+            uid = min(uids)
+            attempt = records.running[uid].attempt
+            return uid, None if attempt is None else attempt.started
         start = self._pending.starting.get(slot)
-        if start is None:
-            return None, None
-        return start.request, self._pending.begun("StartAttempt", start.request)
+        return (None, None) if start is None else (start.request, self._pending.started[start.request])
 
     def _orphan(self, slot: SlotUid, agent: Agent | None) -> AttemptId | None:
         """The attempt that the agent runs although no request names it (case D25)."""
@@ -142,7 +138,7 @@ class Gatherer:
 
     def is_starting(self, request: RequestUid) -> bool:
         """Whether a start of the request is under way."""
-        return self._pending.get("StartAttempt", request) is not None
+        return request in self._pending.started
 
     def runs(self, request: Request) -> bool:
         """Whether the request counts as running: it is, or is being started."""

@@ -4,13 +4,20 @@
 `Timers` remembers one instant per key and knows which are due.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from pageslots.core.model import Instant
+from pageslots.core.model import EPOCH, Instant
 
-Key = TypeVar("Key", bound=Hashable)
+
+class Sortable(Protocol):
+    """Strings, numbers, and tuples of them."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+Key = TypeVar("Key", bound=Sortable)
 Item = TypeVar("Item")
 
 
@@ -31,11 +38,16 @@ def in_order(heap: list[Item]) -> Iterator[Item]:
 
 
 class Timers(Generic[Key]):
-    """One instant per key. Keys must be comparable with each other."""
+    """One instant per key. Keys must be comparable with each other.
+
+    Asking for what is due at `now` moves it out of the heap: each entry is popped once, however often it is asked for.
+    """
 
     def __init__(self) -> None:
         self._at: dict[Key, Instant] = {}
         self._heap: list[tuple[Instant, Key]] = []
+        self._due: set[Key] = set()
+        self._now = EPOCH
 
     def __len__(self) -> int:
         return len(self._at)
@@ -48,37 +60,39 @@ class Timers(Generic[Key]):
         """The key is due at `at` and at no other time (None: never)."""
         if self._at.get(key) == at:
             return
+        self._due.discard(key)
         if at is None:
             del self._at[key]
+            return
+        self._at[key] = at
+        if at <= self._now:
+            self._due.add(key)
         else:
-            self._at[key] = at
             heappush(self._heap, (at, key))
-        if len(self._heap) > 2 * len(self._at) + 64:
-            self._heap = [(at, key) for key, at in self._at.items()]
-            heapify(self._heap)
-        self._clean()
+            if len(self._heap) > 2 * len(self._at) + 64:
+                self._start_over()
 
-    def _clean(self) -> None:
-        while self._heap and self._at.get(self._heap[0][1]) != self._heap[0][0]:
-            heappop(self._heap)
+    def _start_over(self) -> None:
+        self._heap = [(at, key) for key, at in self._at.items()]
+        heapify(self._heap)
+        self._due.clear()
+
+    def _advance(self, now: Instant) -> None:
+        if now < self._now:
+            self._start_over()
+        self._now = now
+        heap = self._heap
+        while heap and (heap[0][0] <= now or self._at.get(heap[0][1]) != heap[0][0]):
+            at, key = heappop(heap)
+            if self._at.get(key) == at:
+                self._due.add(key)
 
     def due(self, now: Instant) -> list[Key]:
-        """The keys due at or before `now`, the longest due first."""
-        if not self._heap or self._heap[0][0] > now:
-            return []
-        found: dict[Key, None] = {}
-        for at, key in in_order(self._heap):
-            if at > now:
-                break
-            if self._at.get(key) == at:
-                found[key] = None
-        return list(found)
+        """The keys due at or before `now`, in their own order."""
+        self._advance(now)
+        return sorted(self._due)
 
     def next_after(self, now: Instant) -> Instant | None:
         """The earliest instant later than `now`."""
-        if self._heap and self._heap[0][0] > now:
-            return self._heap[0][0]  # the top is always current
-        for at, key in in_order(self._heap):
-            if at > now and self._at.get(key) == at:
-                return at
-        return None
+        self._advance(now)
+        return self._heap[0][0] if self._heap else None

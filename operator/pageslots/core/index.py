@@ -60,18 +60,22 @@ class Index(Readable):
         old = self.records.requests.get(uid)
         if old is not None and (old == request or (old.state.finished and not request.state.finished)):
             return
-        self.records.set_request(uid, request)
         if request.last_started is not None:
             self.memory.started(request.country, request.site, request.last_started)
         if request.state is RequestState.QUEUED:
             end = look_at_queued(request)
             self.wait_timers.set(uid, None if end is None else end[0])
+            if old is None:  # by far the most, after a restart
+                self.records.requests[uid] = request
+                self._place_new(request)
+                return
         else:
             self.wait_timers.set(uid, None)
             if request.state is not RequestState.RUNNING:
                 self.memory.finished(request)
             elif request.attempt is not None:
                 self.memory.started(request.country, request.site, request.attempt.started)
+        self.records.set_request(uid, request)
         self._request_changed(old, request)
 
     def drop_request(self, uid: RequestUid) -> None:

@@ -104,7 +104,7 @@ class Numbers:
 
     def due(self, now: Instant) -> Iterator[Due]:
         """What is due on numbers that no slot answers for, lowest first."""
-        for number in sorted(self._due_timers.due(now)):
+        for number in self._due_timers.due(now):
             yield from self._dues[number]
 
     @property

@@ -24,7 +24,7 @@ from pageslots.core.actions import (
     StopAttempt,
     TakePermit,
 )
-from pageslots.core.model import SECOND, Country, Instant, SlotUid
+from pageslots.core.model import SECOND, Country, Instant, PodUid, RequestUid, SlotUid
 
 DeedKey = tuple[Hashable, ...]
 
@@ -100,6 +100,8 @@ class Pending:
         self.creating: dict[int, Country] = {}  # slots by number
         self.taking: dict[SlotUid, TakePermit] = {}
         self.starting: dict[SlotUid, StartAttempt] = {}
+        self.started: dict[RequestUid, Instant] = {}  # requests whose start is under way, and since when
+        self.deleting: set[SlotUid] = set()
 
     def add(self, deed: Deed, at: Instant) -> None:
         """The deed is under way since `at`."""
@@ -115,6 +117,9 @@ class Pending:
                 self.taking[deed.slot] = deed
             case StartAttempt():
                 self.starting[deed.slot] = deed
+                self.started[deed.request] = at
+            case DeleteSlot():
+                self.deleting.add(deed.slot)
             case _:
                 pass
 
@@ -135,19 +140,22 @@ class Pending:
                 self.taking.pop(deed.slot, None)
             case StartAttempt():
                 self.starting.pop(deed.slot, None)
+                self.started.pop(deed.request, None)
+            case DeleteSlot():
+                self.deleting.discard(deed.slot)
             case _:
                 pass
         return True
+
+    def ends(self, pod: PodUid) -> bool:
+        """Whether a deed that ends this pod is under way."""
+        under_way = self._under_way
+        return bool(under_way) and (("CloseSlot", pod) in under_way or ("DeletePod", pod) in under_way)
 
     def get(self, *key: Hashable) -> Deed | None:
         """The deed under way with this key."""
         known = self._under_way.get(key)
         return None if known is None else known[0]
-
-    def begun(self, *key: Hashable) -> Instant | None:
-        """When the deed under way with this key was accepted."""
-        known = self._under_way.get(key)
-        return None if known is None else known[1]
 
     def __iter__(self) -> Iterator[Deed]:
         return (deed for deed, _ in self._under_way.values())

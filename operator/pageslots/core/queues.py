@@ -23,12 +23,13 @@ class Waiter:
     __slots__ = ("alive", "at", "due", "place", "since", "uid")
 
     def __init__(self, request: Request) -> None:
+        at = request.next_attempt
         self.uid: RequestUid = request.uid
         self.place: Place = place(request)
-        self.at: Instant | None = request.next_attempt
-        self.since: Instant = request.created if self.at is None else runnable_since(request)
+        self.at: Instant | None = at
+        self.since: Instant = request.created if at is None else runnable_since(request)
         self.alive = True
-        self.due = self.at is None
+        self.due = at is None
 
     def __lt__(self, other: "Waiter") -> bool:
         """Heaps compare waiters only when one request is in them twice: any order will do."""
@@ -51,6 +52,7 @@ class SiteQueue:
         "due",
         "due_count",
         "eligible",
+        "id",
         "key",
         "later",
         "later_count",
@@ -59,6 +61,7 @@ class SiteQueue:
     )
 
     def __init__(self, country: Country, site: Site) -> None:
+        self.id: QueueId = (country, site)
         self.country = country
         self.site = site
         self.due: list[tuple[Place, Waiter]] = []
@@ -109,6 +112,8 @@ class SiteQueue:
 
     def advance(self, now: Instant) -> None:
         """Requests whose retry time has come are due; what has left is swept off the tops."""
+        if not self.later and self.by_age is None and len(self.due) == self.due_count:
+            return  # nothing has left, nothing comes
         while self.later and (self.later[0][0] <= now or not self.later[0][2].alive):
             _, _, waiter = heappop(self.later)
             if waiter.alive:
@@ -145,7 +150,7 @@ class SiteQueue:
     def soon(self, until: Instant, most: int) -> int:
         """Waiting requests that are due at `until`, counted up to `most`."""
         count = self.due_count
-        if count < most and self.later:
+        if self.later and count < most:
             for at, _, waiter in in_order(self.later):
                 if at > until or count >= most:
                     break
@@ -154,13 +159,13 @@ class SiteQueue:
 
     def next_change(self, now: Instant, most: int) -> Instant | None:
         """When time alone changes this queue's figures next."""
-        if not (self.due_count or self.later_count):
-            return None
         gate = self.eligible
         if not self.later:
-            if gate - SOON_MS > now:
-                return Instant(gate - SOON_MS)
-            return gate if gate > now else None
+            if gate <= now or not self.due_count:
+                return None
+            return Instant(gate - SOON_MS) if gate - SOON_MS > now else gate
+        if not (self.due_count or self.later_count):
+            return None
         instants = [gate, Instant(gate - SOON_MS), self.later[0][0]]
         if self.due_count < most:
             soonest = zip(in_order(self.later), range(most + 1), strict=False)
@@ -227,12 +232,13 @@ class CountryQueues:
 class Queues:
     """All queues of a pool. `gate` tells when a (country, site) with that cooldown may start its next attempt."""
 
-    def __init__(self, settings: PoolSettings, gate: Callable[[Country, Site, int], Instant]) -> None:
+    def __init__(self, settings: PoolSettings, gate: Callable[[QueueId, int], Instant]) -> None:
         self._settings = settings
+        self._usual = (settings.max_per_site, settings.cooldown_ms, False)
         self._gate = gate
         self.countries: dict[Country, CountryQueues] = {}
         self.timers: Timers[QueueId] = Timers()
-        self._dirty: set[QueueId] = set()
+        self._dirty: set[SiteQueue] = set()
         self._waiters: dict[RequestUid, Waiter] = {}
         self.unfinished = 0
 
@@ -254,25 +260,25 @@ class Queues:
     def use(self, settings: PoolSettings) -> None:
         """The pool's settings have changed."""
         self._settings = settings
+        self._usual = (settings.max_per_site, settings.cooldown_ms, False)
         self.touch_all()
 
     def touch(self, country: Country, site: Site) -> None:
         """Something about this queue has changed."""
-        self._dirty.add((country, site))
+        known = self.countries.get(country)
+        queue = None if known is None else known.queues.get(site)
+        if queue is not None:
+            self._dirty.add(queue)
 
     def touch_all(self) -> None:
         """Something about all queues has changed."""
-        for code, known in self.countries.items():
-            self._dirty.update((code, site) for site in known.queues)
-
-    def touch_country(self, country: Country) -> None:
-        """Something about all queues of a country has changed."""
-        self._dirty.update((country, site) for site in self.country(country).queues)
+        for known in self.countries.values():
+            self._dirty.update(known.queues.values())
 
     def add(self, request: Request, *, running: bool) -> None:
         """An unfinished request; `running` also while its start is under way."""
-        country = self.country(request.country)
-        queue = self.queue(request.country, request.site)
+        country = self.countries.get(request.country) or self.country(request.country)
+        queue = country.queues.get(request.site) or self.queue(request.country, request.site)
         if not request.suspended:
             country.unfinished += 1
             self.unfinished += 1
@@ -283,7 +289,7 @@ class Queues:
             waiter = self._waiters[request.uid] = Waiter(request)
             queue.add(waiter)
             country.waiting += 1
-        self._dirty.add((request.country, request.site))
+        self._dirty.add(queue)
 
     def remove(self, request: Request, *, running: bool) -> None:
         """The opposite of `add`, with the same arguments."""
@@ -298,29 +304,31 @@ class Queues:
         elif is_waiting(request):
             queue.remove(self._waiters.pop(request.uid))
             country.waiting -= 1
-        self._dirty.add((request.country, request.site))
+        self._dirty.add(queue)
 
     def refresh(self, now: Instant) -> None:
         """Bring figures up to date, at the cost of what has changed and what has become due."""
-        self._dirty.update(self.timers.due(now))
+        for country_site in self.timers.due(now):
+            self.touch(*country_site)
         touched = set()
-        for country, site in self._dirty:
-            self._refresh(self.queue(country, site), now)
+        soon = Instant(now + SOON_MS)
+        for queue in self._dirty:
+            country = self.countries[queue.country]
+            self._refresh(country, queue, now, soon)
             touched.add(country)
         self._dirty.clear()
-        for code in touched:
-            self.countries[code].sweep()
+        for country in touched:
+            country.sweep()
 
-    def _refresh(self, queue: SiteQueue, now: Instant) -> None:
-        country = self.countries[queue.country]
+    def _refresh(self, country: CountryQueues, queue: SiteQueue, now: Instant, soon: Instant) -> None:
         queue.advance(now)
         most, cooldown, suspended = self.limits(queue.site)
         room = max(0, most - queue.running)
-        gate = queue.eligible = self._gate(queue.country, queue.site, cooldown)
+        gate = queue.eligible = self._gate(queue.id, cooldown)
         demand, dispatchable = queue.running, 0
         if not suspended and room:
-            if gate <= now + SOON_MS:
-                demand += queue.soon(Instant(now + SOON_MS), room)
+            if gate <= soon:
+                demand += queue.soon(soon, room)
             if gate <= now:
                 dispatchable = min(queue.due_count, 1 if cooldown else room)
         country.demand += demand - queue.demand
@@ -328,9 +336,9 @@ class Queues:
         queue.demand, queue.dispatchable = demand, dispatchable
         if dispatchable or queue.key is not None:
             self._line_up(country, queue, gate)
-        self.timers.set((queue.country, queue.site), queue.next_change(now, most))
+        self.timers.set(queue.id, queue.next_change(now, most))
         if queue.empty:
-            del country.queues[queue.site]
+            country.queues.pop(queue.site, None)
 
     def _line_up(self, country: CountryQueues, queue: SiteQueue, gate: Instant) -> None:
         key: QueueKey | None = None
@@ -355,9 +363,9 @@ class Queues:
     def limits(self, site: Site) -> tuple[int, int, bool]:
         """maxPerSite, cooldown in milliseconds, and whether the site is suspended."""
         settings = self._settings
-        own = settings.sites.get(site)
+        own = settings.sites.get(site) if settings.sites else None
         if own is None:
-            return settings.max_per_site, settings.cooldown_ms, False
+            return self._usual
         return (
             settings.max_per_site if own.max_per_site is None else own.max_per_site,
             settings.cooldown_ms if own.cooldown_ms is None else own.cooldown_ms,

@@ -1,6 +1,6 @@
 """The raw facts by their ids, and who points at whom. No decisions; `Index` keeps the rest in step with it."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Generic, TypeVar
 
 from pageslots.core.model import (
@@ -25,7 +25,7 @@ class Groups(Generic[K, V]):
     def __init__(self) -> None:
         self._members: dict[K, set[V]] = {}
 
-    def of(self, key: K) -> Iterable[V]:
+    def of(self, key: K) -> Collection[V]:
         """The values of a key."""
         return self._members.get(key, ())
 
@@ -115,9 +115,12 @@ class Records:
 
     def main_number(self, slot: SlotUid) -> int | None:
         """The permit that a slot answers for: one that its pod uses, else the lowest that it holds."""
-        numbers = [n for n in self.held_by.of(slot) if not self.permits[n].poisoned]
-        if not numbers:
+        held = self.held_by.of(slot)
+        if not held:
             return None
+        numbers = [n for n in held if not self.permits[n].poisoned]
+        if len(numbers) < 2:
+            return numbers[0] if numbers else None
 
         def used(number: int) -> bool:
             pod = self.pods.get(number)

@@ -44,7 +44,7 @@ def test_two_bursts_start_ten_browsers_not_twenty():
 
 def test_one_request_beside_a_thousand_starts_within_the_bound():
     """Case D5, invariant I7: starvation 50 s + interval 60 s + one attempt, start and preparation."""
-    world = TinyWorld(pool("SG", "MY", "TH", max_concurrent=4, max_slots=10))
+    world = TinyWorld(pool("SG", "MY", "TH", max_concurrent=4, max_slots=10), rebuilt_every=50)
     for _ in range(1_000):
         world.ask("SG")
     world.run(30 * S)
@@ -57,7 +57,7 @@ def test_one_request_beside_a_thousand_starts_within_the_bound():
 
 def test_a_country_that_holds_all_permits_gives_one_back_after_a_request():
     """Case D18."""
-    world = TinyWorld(pool("SG", "MY", max_concurrent=8))
+    world = TinyWorld(pool("SG", "MY", max_concurrent=8), rebuilt_every=50)
     for _ in range(1_000):
         world.ask("SG")
     world.run(30 * S)
@@ -86,7 +86,7 @@ def test_idling_and_preparation_never_fight():
 
 def test_two_countries_of_equal_demand_share_and_nothing_closes():
     """Case D22."""
-    world = TinyWorld(pool("SG", "MY", max_concurrent=8))
+    world = TinyWorld(pool("SG", "MY", max_concurrent=8), rebuilt_every=50)
     for _ in range(400):
         world.ask("SG", site="a.example")
         world.ask("MY", site="b.example")
