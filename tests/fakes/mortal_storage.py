@@ -8,10 +8,11 @@ import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from pageslots.wire import AttemptReport, AttemptSpec
-from pageslots_agent.storage import LocalFolder
 from tests.fakes.crawls import an_attempt
 from tests.fakes.site_tab import FakeTab, HandClock
+
+from pageslots.wire import AttemptReport, AttemptSpec
+from pageslots_agent.storage import LocalFolder
 
 
 class MortalFolder(LocalFolder):
