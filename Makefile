@@ -38,7 +38,7 @@ format: $(INSTALLED) ## put the code into the house form
 
 bench: setup ## measure, and print each figure beside its goal
 	$(PY) -m tests.bench
-	$(PY) -m pytest -m bench -s --timeout 1800 tests/bench
+	$(PY) -m tests.bench --json bench.json
 
 lock: $(INSTALLED) ## write constraints.txt anew from pyproject.toml (UPGRADE=1: the newest of everything)
 	@$(PY) -m uv --version >/dev/null 2>&1 || $(PY) -m pip --disable-pip-version-check --quiet install uv
