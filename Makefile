@@ -37,7 +37,6 @@ format: $(INSTALLED) ## put the code into the house form
 	.venv/bin/ruff format .
 
 bench: setup ## measure, and print each figure beside its goal
-	$(PY) -m tests.bench
 	$(PY) -m tests.bench --json bench.json
 
 lock: $(INSTALLED) ## write constraints.txt anew from pyproject.toml (UPGRADE=1: the newest of everything)

@@ -83,7 +83,7 @@ def show(console: Console, measured: Sequence[Measured]) -> None:
             mark = {None: "", True: "[green]ok[/green]", False: "[red]missed[/red]"}[row["ok"]]
             value = f"{figure(row['value'])} {row['unit']}".strip()
             table.add_row(
-                head, row["name"], value, row["goal"], mark, row.get("peer", ""), row.get("note", "")
+                head, row["name"], value, str(row["goal"]), mark, row.get("peer", ""), row.get("note", "")
             )
             head = ""
         table.add_section()
