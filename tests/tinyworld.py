@@ -57,6 +57,7 @@ from pageslots.core.model import (
     Version,
 )
 from pageslots.core.plan import Plan, plan
+from pageslots.core.slots import MOVES
 
 KINDLY = {"Idle", "Allocation", "YieldPermit", "Rollout", "Shrink", "Recycle"}
 """Reasons that never end a running request (invariant I6)."""
@@ -123,6 +124,7 @@ class TinyWorld:
         self._dirty = True
         self._generation = 0
         self._running_sites: dict[tuple[Country, Site], dict[AttemptId, int]] = defaultdict(dict)
+        self._states: dict[SlotUid, SlotState] = {}
         self._ghosts: dict[int, int] = {}
         self._ghost_runs: dict[RequestUid, int] = {}
         self._last_site_start: dict[tuple[Country, Site], int] = {}
@@ -179,6 +181,7 @@ class TinyWorld:
     def restart(self) -> None:
         """The operator starts anew, knowing only what the API shows; agents answer a little later."""
         self._generation += 1
+        self._states.clear()
         old = self.index
         self.index = Index(self.settings)
         for slot in self.slots.values():
@@ -235,6 +238,7 @@ class TinyWorld:
 
     def _plan(self) -> None:
         self._dirty = False
+        self._watch_states()
         made = plan(self.index, self.now)
         assert plan(self.index, self.now) == made, "a plan is a pure read"
         if self.seen.plans % self.rebuilt_every == 0:
@@ -242,6 +246,7 @@ class TinyWorld:
             anew = plan(rebuilt, self.now)
             assert anew == made, f"an index kept change by change equals a rebuilt one: {made} != {anew}"
         self.index.accept(made, self.now)
+        self._watch_states()
         self._wake = made.next_wake
         self.seen.plans += 1
         for action in made.actions:
@@ -254,6 +259,14 @@ class TinyWorld:
         if not any(isinstance(action, Note) for action in made.actions):
             deeds = [a for a in again.actions if not isinstance(a, Note)]
             assert not deeds, f"asked for at once again: {deeds} after {made.actions}"
+
+    def _watch_states(self) -> None:
+        """Slots move as DESIGN section 2 says, and in no other way."""
+        for uid in self.slots:
+            state = self.index.slot_state(uid, self.now)
+            before = self._states.get(uid, state)
+            assert before is state or (before, state) in MOVES, f"{uid}: {before} to {state}"
+            self._states[uid] = state
 
     def _begin(self, deed: Deed) -> None:
         if isinstance(deed, CloseSlot):

@@ -53,7 +53,7 @@ class Derived:
         self.pending = Pending()
         self.gather = Gatherer(self.records, self.memory, self.pending)
         self.queues = Queues(settings, self._gate)
-        self.roster = Roster(settings, self._slot_facts)
+        self.roster = Roster(settings, self._slot_facts, self._orphaned)
         self.numbers = Numbers(settings, self.gather.number_facts)
         self.run_timers: Timers[RequestUid] = Timers()
         self.wait_timers: Timers[RequestUid] = Timers()
@@ -73,10 +73,10 @@ class Derived:
         if now != self._now:
             self._outlooks.clear()
         self._now = now
-        self.queues.refresh(now)
         for number in self.numbers.refresh(now, self.since):
             self._touch_holder(number)
         self.roster.refresh(self.since)
+        self.queues.refresh(now)
         for uid in self._dirty_runs:
             request = self.records.running.get(uid)
             if request is None:
@@ -94,6 +94,9 @@ class Derived:
         for uid, (request, running) in placed.items():
             self.queues.add(request, running=running)
             self._placed[uid] = (request, running)
+        for view in self.roster.views.values():
+            if view.facts.orphan is not None and view.warm_site is not None:
+                self.queues.add_orphans(view.country, view.warm_site, 1)
         self.numbers.stuck.clear()
         self.numbers.use(self.settings)
         self._touch_everything()
@@ -110,6 +113,9 @@ class Derived:
             known = look_at_running(self.gather.run_facts(request), self.settings, self.since, self._now)
             self._outlooks[request.uid] = known
         return known
+
+    def _orphaned(self, country: Country, site: Site, count: int) -> None:
+        self.queues.add_orphans(country, site, count)
 
     def _slot_facts(self, uid: SlotUid) -> SlotFacts | None:
         return self.gather.slot_facts(uid, self.numbers.stuck)

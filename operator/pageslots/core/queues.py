@@ -39,6 +39,7 @@ class Waiter:
 class SiteQueue:
     """The requests of one (country, site).
 
+    `orphans`: attempts that no request names any more and that have not ended yet: the site still bears them.
     `by_age` exists only while the order of the queue is not that of age anyhow (other priorities, retries).
     """
 
@@ -56,6 +57,7 @@ class SiteQueue:
         "key",
         "later",
         "later_count",
+        "orphans",
         "running",
         "site",
     )
@@ -71,6 +73,7 @@ class SiteQueue:
         self.due_count = 0
         self.later_count = 0
         self.running = 0
+        self.orphans = 0
         self.eligible = Instant(0)
         self.demand = 0
         self.dispatchable = 0
@@ -80,7 +83,7 @@ class SiteQueue:
     @property
     def empty(self) -> bool:
         """Nothing waits and nothing runs."""
-        return not (self.due_count or self.later_count or self.running)
+        return not (self.due_count or self.later_count or self.running or self.orphans)
 
     def add(self, waiter: Waiter) -> None:
         """A request joins."""
@@ -306,6 +309,12 @@ class Queues:
             country.waiting -= 1
         self._dirty.add(queue)
 
+    def add_orphans(self, country: Country, site: Site, count: int) -> None:
+        """So many more (or fewer) attempts run at the site without a request."""
+        queue = self.queue(country, site)
+        queue.orphans += count
+        self._dirty.add(queue)
+
     def refresh(self, now: Instant) -> None:
         """Bring figures up to date, at the cost of what has changed and what has become due."""
         for country_site in self.timers.due(now):
@@ -323,7 +332,7 @@ class Queues:
     def _refresh(self, country: CountryQueues, queue: SiteQueue, now: Instant, soon: Instant) -> None:
         queue.advance(now)
         most, cooldown, suspended = self.limits(queue.site)
-        room = max(0, most - queue.running)
+        room = max(0, most - queue.running - queue.orphans)
         gate = queue.eligible = self._gate(queue.id, cooldown)
         demand, dispatchable = queue.running, 0
         if not suspended and room:

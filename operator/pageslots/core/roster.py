@@ -6,7 +6,7 @@ Fed by `Index`, read by `plan`. A slot's view is derived anew when something abo
 from collections.abc import Callable, Iterator
 
 from pageslots.core.heaps import Timers
-from pageslots.core.model import Country, Instant, PodPhase, PoolSettings, SlotUid
+from pageslots.core.model import Country, Instant, PodPhase, PoolSettings, Site, SlotUid
 from pageslots.core.slots import HOLDING, Role, SlotFacts, SlotView, view
 from pageslots.core.sweeps import Due, look_at_slot
 
@@ -50,11 +50,21 @@ class CountrySlots:
 
 
 class Roster:
-    """The views of all slots. `facts_of` collects what is known about one slot; None: it is no more."""
+    """The views of all slots.
 
-    def __init__(self, settings: PoolSettings, facts_of: Callable[[SlotUid], SlotFacts | None]) -> None:
+    `facts_of` collects what is known about one slot; None: it is no more. `orphaned` is told of attempts that a
+    slot runs without a request (country, site, one more or one less).
+    """
+
+    def __init__(
+        self,
+        settings: PoolSettings,
+        facts_of: Callable[[SlotUid], SlotFacts | None],
+        orphaned: Callable[[Country, Site, int], None],
+    ) -> None:
         self._settings = settings
         self._facts_of = facts_of
+        self._orphaned = orphaned
         self._dirty: set[SlotUid] = set()
         self.views: dict[SlotUid, SlotView] = {}
         self.countries: dict[Country, CountrySlots] = {}
@@ -99,6 +109,7 @@ class Roster:
         if old is None:
             return
         self.countries[old.country].remove(old)
+        self._count_orphan(old, -1)
         self.outdated.pop(uid, None)
         self.unscheduled.pop(uid, None)
         self._dues.pop(uid, None)
@@ -107,6 +118,7 @@ class Roster:
         uid = new.uid
         self.views[uid] = new
         self.country(new.country).add(new)
+        self._count_orphan(new, 1)
         pod = new.facts.pod
         if pod is not None and new.role is not Role.LEAVING:
             if pod.revision != self._settings.revision:
@@ -117,6 +129,10 @@ class Roster:
         if dues:
             self._dues[uid] = dues
         self.timers.set(uid, dues[0].at if dues else None)
+
+    def _count_orphan(self, view: SlotView, one: int) -> None:
+        if view.facts.orphan is not None and view.warm_site is not None:
+            self._orphaned(view.country, view.warm_site, one)
 
     def due(self, now: Instant) -> Iterator[tuple[SlotView, Due]]:
         """What is due on slots, by slot number."""

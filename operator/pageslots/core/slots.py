@@ -149,15 +149,13 @@ def state_of(facts: SlotFacts) -> SlotState:
 
 
 def is_closing(facts: SlotFacts) -> bool:
-    """Whether the page is on its way out, or dead."""
+    """Whether the page is on its way out for certain, or dead."""
     pod, agent = facts.pod, facts.agent
-    if facts.closing or (pod is None and facts.gone is not None):
+    if pod is None:
+        return facts.gone is not None
+    if pod.deleting is not None or pod.phase is PodPhase.TERMINATED:
         return True
-    if pod is not None and (pod.deleting is not None or pod.phase is PodPhase.TERMINATED):
-        return True
-    if agent is not None and agent.phase in (AgentPhase.DRAINED, AgentPhase.GAVE_UP):
-        return True
-    return was_asked_to_close(facts)
+    return agent is not None and agent.phase in (AgentPhase.DRAINED, AgentPhase.GAVE_UP)
 
 
 def was_asked_to_close(facts: SlotFacts) -> bool:
@@ -192,18 +190,13 @@ def _doomed(facts: SlotFacts, settings: PoolSettings) -> DrainReason | None:
 
 
 def _role(facts: SlotFacts, state: SlotState, doomed: DrainReason | None) -> Role:
-    match state:
-        case SlotState.NO_PAGE:
-            may_take = doomed is None and facts.named is None and not facts.deleting
-            return Role.VACANT if may_take else Role.ABSENT
-        case SlotState.CLOSING:
-            return Role.LEAVING
-        case SlotState.RUNNING:
-            # a recycle is due when the slot is free: the agent recycles its browser between pages by itself
-            return Role.DRAINING if doomed is not None else Role.BUSY
-        case SlotState.PREPARING | SlotState.READY if facts.named is not None:
-            return Role.DRAINING if doomed is not None else Role.BUSY
-        case SlotState.PREPARING:
-            return Role.LEAVING if doomed is not None else Role.PREPARING
-        case SlotState.READY:
-            return Role.LEAVING if doomed is not None else Role.FREE
+    if state is SlotState.NO_PAGE:
+        may_take = doomed is None and facts.named is None and not facts.deleting
+        return Role.VACANT if may_take else Role.ABSENT
+    if state is SlotState.CLOSING or facts.closing or was_asked_to_close(facts):
+        return Role.LEAVING  # while the agent may still refuse, the state is the old one
+    if state is SlotState.RUNNING or facts.named is not None:
+        return Role.BUSY if doomed is None else Role.DRAINING
+    if doomed is not None:
+        return Role.LEAVING
+    return Role.FREE if state is SlotState.READY else Role.PREPARING

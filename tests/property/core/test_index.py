@@ -268,7 +268,7 @@ class AnyFacts(RuleBasedStateMachine):
             Agent(uid, AgentPhase.READY, self.now, self.now, site, ready_since=NOON, idle_since=self.now)
         )
 
-    @rule(ms=st.sampled_from([0, 1, 500, 5_000, 61_000, 700_000]))
+    @rule(ms=st.sampled_from([0, 1, 500, 5_000, 61_000, 700_000, -2_000]))
     def pass_time(self, ms: int) -> None:
         self.now = Instant(self.now + ms)
 

@@ -37,6 +37,7 @@ from pageslots.core.model import (
     SlotUid,
     Version,
 )
+from pageslots.core.slots import Role
 
 
 def kinds(said: Said) -> list[str]:
@@ -337,7 +338,7 @@ def test_a_drain_that_nobody_answers_is_forced_after_dispatch_seconds():
     [deed] = world.accept().of(CloseSlot)
     world.index.settle(deed)
 
-    assert world.index.slot_state(deed.slot) is SlotState.CLOSING
+    assert world.index.slot_view(deed.slot).role is Role.LEAVING
     assert world.later(9_999).plan().of(CloseSlot) == []
     assert world.later(1).plan().of(CloseSlot) == [replace(deed, reason="Closing", force=True)]
 
@@ -350,7 +351,7 @@ def test_a_refused_drain_leaves_the_slot_in_use():
     world.index.put_agent(replace(world.agent_of(deed.slot), contact=world.now, idle_since=world.now))
     world.index.settle(deed)
 
-    assert world.index.slot_state(deed.slot) is SlotState.READY
+    assert world.index.slot_view(deed.slot).role is Role.FREE
 
 
 def test_unschedulable_pods_leave_one_that_tries_for_all():
@@ -486,3 +487,18 @@ def test_slots_of_unknown_pods_have_no_page():
 
     assert world.index.slot_state(SlotUid("x")) is SlotState.NO_PAGE
     assert world.index.slot_state(SlotUid("nowhere")) is SlotState.NO_PAGE
+
+
+def test_an_attempt_without_a_request_still_counts_at_its_site():
+    """Invariant I8: its request was deleted, but the site bears it until it has ended (case D8)."""
+    world = a_pool("SG", max_per_site=1, cooldown_ms=0).with_slots(
+        running("SG", site="shop.example"), idle("SG")
+    )
+    world.with_queued("SG", site="shop.example").allocated_as_is()
+    slot = world.slot("SG")
+    world.index.drop_request(world.request_on(slot).uid)
+
+    assert world.plan().starts == []
+    report = Report(AttemptId("r0-1"), RequestUid("r0"), ended=True, outcome=Outcome.STOPPED)
+    world.index.put_agent(replace(world.agent_of(slot), phase=AgentPhase.READY, report=report))
+    assert len(world.plan().starts) == 1
