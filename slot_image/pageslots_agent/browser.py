@@ -97,6 +97,11 @@ class Chromium:
         except (Error, OSError, TimeoutError) as error:
             await self._end_by_force()
             raise BrowserFailedError(_opening_failed(error, self._settings.executable)) from None
+        except asyncio.CancelledError:
+            # a half-opened browser is known to nobody: no time to wait for its orderly end
+            self._browser, self._cdp, self._playwright = None, None, None
+            processes.kill_own_children()
+            raise
 
     async def _launch(self) -> None:
         if self._playwright is None:

@@ -13,7 +13,9 @@ _PLAIN = re.compile(r"[^\s\"=\\]+\Z")
 _MAX_VALUE = 500
 
 
-def event(name: str, *, level: int = logging.INFO, exc_info: bool = False, **fields: object) -> None:
+def event(
+    name: str, *, level: int = logging.INFO, exc_info: bool | BaseException = False, **fields: object
+) -> None:
     """Write one line. Values with blanks or quotes are quoted; `None` is left out; long ones are cut."""
     logger = logging.getLogger(_NAME)
     if not logger.isEnabledFor(level):
@@ -22,7 +24,7 @@ def event(name: str, *, level: int = logging.INFO, exc_info: bool = False, **fie
     logger.log(level, "%s", " ".join(words), exc_info=exc_info)
 
 
-def warn(name: str, *, exc_info: bool = False, **fields: object) -> None:
+def warn(name: str, *, exc_info: bool | BaseException = False, **fields: object) -> None:
     """An event that a person should look at."""
     event(name, level=logging.WARNING, exc_info=exc_info, **fields)
 

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from pageslots.wire import MAX_BODY_BYTES, AgentConfig, WireError
 from pageslots_agent import processes
@@ -106,6 +107,7 @@ class _Agent:
         self._relay = Relay(self._choice.choose())
 
     async def run(self, *, ready_fd: int | None, parent_fd: int | None) -> int:
+        asyncio.get_running_loop().set_exception_handler(_stray)
         config = self._config
         chromium = Chromium(browser_settings(config, await self._relay.start()))
         browser = SlotBrowser(config, chromium, self._relay, self._choice, wall_clock=_wall_clock)
@@ -190,6 +192,14 @@ class _Agent:
             bytes_received=self._relay.meter.received,
             browser_starts=browser.starts,
         )
+
+
+def _stray(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody awaited. Playwright leaves such tasks when its driver is killed: a line, no traceback."""
+    error = context.get("exception")
+    library = type(error).__module__.startswith("playwright")
+    exc_info = error if isinstance(error, BaseException) and not library else False
+    warn("task.failed", what=context.get("message"), error=repr(error), exc_info=exc_info)
 
 
 def browser_settings(config: AgentConfig, relay_port: int) -> BrowserSettings:

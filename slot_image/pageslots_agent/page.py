@@ -25,7 +25,7 @@ ALIVE_SECONDS = 2.0
 """In which a page that is left must have answered: a busy machine must not look like a hanging page."""
 SETTLE_SECONDS = 2.0
 """How long a page may go on leading elsewhere after its load event."""
-CLOSE_SECONDS = 2.0
+CLOSE_SECONDS = 5.0
 SCREENSHOT_HEIGHT = 16_384
 """Pixels; Chromium paints nothing below, and an endless page must not become an endless picture."""
 

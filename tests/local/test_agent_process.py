@@ -355,6 +355,22 @@ def test_without_a_browser_it_gives_up_and_says_what_is_missing(tmp_path):
     asyncio.run(scenario())
 
 
+def test_a_drain_in_the_middle_of_a_preparation_leaves_no_browser(tmp_path):
+    async def scenario():
+        async with an_agent(tmp_path) as agent:
+            await until(lambda: agent.children != [], step_seconds=0.001)
+            status, body = await agent.ask("POST", "/v1/drain", DrainOrder(7, "pod-1"))
+            assert (status, AgentStatus.from_json(body).phase) == (200, Phase.DRAINED)
+            await until(lambda: agent.children == [])
+            assert (await agent.ask("GET", "/livez"))[0] == 200
+            agent.process.send_signal(signal.SIGTERM)
+            assert await agent.exit_code() == 0
+            agent.log.seek(0)
+            assert "Traceback" not in agent.log.read()
+
+    asyncio.run(scenario())
+
+
 def test_nobody_asking_for_it_is_a_reason_to_end(tmp_path):
     async def scenario():
         async with an_agent(tmp_path, stale_ms=700) as agent:
