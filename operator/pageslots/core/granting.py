@@ -52,6 +52,7 @@ def grant(draft: Draft, looked: Survey) -> None:
 def settle_yields(draft: Draft, looked: Survey) -> None:
     """As many slots yield as requests wait that could start this instant and have no permit on the way."""
     situations = looked.situations
+    _make_room_for_probes(draft, looked)
     yielding = _still_yielding(draft, looked)
     asked = sum(
         permits.waiting(s.standing(), looked.aims[code])
@@ -66,6 +67,22 @@ def settle_yields(draft: Draft, looked: Survey) -> None:
     for view in yielding[max(0, missing) :]:
         _go_on(draft, situations[view.country], view)
     _yield(draft, looked, missing - len(yielding))
+
+
+def _make_room_for_probes(draft: Draft, looked: Survey) -> None:
+    """A probe that found no free permit, or no free slot, takes the place of an idle page of its own country.
+
+    Those pages stay while the country backs off, but take nothing before a probe is ready.
+    """
+    free = looked.usable - draft.index.numbers.held - sum(s.granted for s in looked.situations.values())
+    for situation in looked.situations.values():
+        slots = situation.slots
+        if not (situation.backs_off and situation.dispatchable and situation.may_grow and situation.free):
+            continue
+        if situation.granted or slots.on_the_way or (free > 0 and slots.of(Role.VACANT)):
+            continue
+        idle = min(situation.free.values(), key=lambda v: (v.idle_since, -v.facts.slot.number))
+        _give_back(draft, situation, idle)
 
 
 def _still_yielding(draft: Draft, looked: Survey) -> list[SlotView]:

@@ -173,3 +173,19 @@ def test_back_offs_are_read_back_after_a_restart_but_not_later():
     world.index.put_backoff(replace(known, failures=1))
 
     assert world.index.backoffs() == (known,)
+
+
+@pytest.mark.parametrize(("permits", "spare_slots"), [(2, 1), (8, 0)], ids=["no permit", "no slot"])
+def test_a_probe_takes_the_place_of_an_idle_page_when_there_is_no_other(permits, spare_slots):
+    """Those pages take nothing before the probe is ready: without this nothing would ever happen again."""
+    world = a_pool("SG", max_concurrent=permits, idle_ms=3_600 * S, interval_ms=3_600 * S)
+    world.with_slots(idle("SG", ago=200 * S), idle("SG", ago=190 * S), *[empty("SG")] * spare_slots)
+    world.with_queued("SG", 5).allocated_as_is()
+    at = Instant(world.now - 61 * S)
+    world.index.memory.backoffs[(SG, None)] = BackOff(SG, None, Instant(at + 60 * S), 2, since=at)
+
+    said = world.accept()
+
+    assert said.closed == [world.slot("SG", 0)]
+    assert said.starts == []
+    assert world.later(1 * S).accept().closed == []
