@@ -108,6 +108,10 @@ class StoreFile:
 
 
 def _unreadable(path: Path, error: Exception) -> StoreUnreadableError:
+    if isinstance(error, sqlite3.OperationalError) and "disk" in str(error):
+        return StoreUnreadableError(
+            f"{path}: can't be written ({error}): free some room on its disk, or choose another --output"
+        )
     return StoreUnreadableError(
         f"{path}: not a readable state of a run ({error}): move it away to start over, or use --fresh"
     )
