@@ -200,8 +200,9 @@ def test_an_agent_that_is_killed_costs_one_attempt(tmp_path):
     """SIGKILL of a slot's agent in the middle: SlotLost, the next attempt goes on from the checkpoint (case D1)."""
 
     async def go():
-        async with LinkedSite(pages=60) as site:
-            manifest = write(tmp_path, pool(), request("goes-on", startUrls=sorted(site.urls(host=0))))
+        async with LinkedSite(pages=150) as site:
+            one_slot = pool(preparation={"minRequestsPerSlot": 1})
+            manifest = write(tmp_path, one_slot, request("goes-on", startUrls=sorted(site.urls(host=0))))
             events = tmp_path / "events.jsonl"
 
             async def kill(control: RunControl) -> None:
