@@ -24,7 +24,7 @@ Run = Callable[[RunView], Awaitable[RunResult]]
 ASKING_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED, PIPE_CLOSED = 130, 141
 """The exit codes of a program that SIGINT or SIGPIPE ended, as shells count."""
-FIRST = "stopping: pages that are loading may finish, places are saved; Ctrl-C again ends at once"
+FIRST = "stopping: places are being saved; Ctrl-C again ends at once"
 SECOND = "ending at once"
 
 

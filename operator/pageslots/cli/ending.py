@@ -102,9 +102,9 @@ def _failures(result: RunResult) -> list[Text]:
 def _reason(row: RequestRow) -> str:
     text = harmless(f"{row.reason}: {row.message}" if row.message else row.reason)
     notes = []
-    if row.pages_failed:
+    if row.pages_failed and row.pages_discovered > 1 and row.reason != "TooManyFailedPages":
         notes.append(f"{row.pages_failed:,} of {count(row.pages_discovered, 'page')} failed")
-    if row.attempts > 1:
+    if row.attempts > 1 and "in a row" not in row.message:
         notes.append(count(row.attempts, "attempt"))
     return f"{text} ({', '.join(notes)})" if notes else text
 

@@ -22,13 +22,14 @@ STOPPING = "stopping; Ctrl-C again ends at once"
 def picture(snapshot: Snapshot, *, width: int, height: int) -> RenderableType:
     """The whole run in `width` columns and at most `height` rows (but never fewer than a dozen)."""
     around = 7 if width >= NARROW else 8  # head, gaps, headers, the line of sums, the one about stopping
-    room = max(height, 12) - 1 - around
-    countries = _countries(snapshot.countries, width=width, most=room // 3)
+    room = max(height, 12) - 2 - around
+    countries = _countries(snapshot.countries, width=width, most=max(1, room // 3))
     left = room - countries.row_count
     parts: list[RenderableType] = [_head(snapshot, width=width), "", countries, ""]
     parts += _requests(snapshot.requests, width=width, most=left)
     if snapshot.stopping:
         parts.append(Text(STOPPING, style="yellow", no_wrap=True, overflow="ellipsis"))
+    parts.append("")  # where the terminal echoes ^C: in a full line the echo would wrap and shift the picture
     return Group(*parts)
 
 

@@ -11,11 +11,11 @@ def lines(result, output, again=()):
 
 def test_failures_are_named_with_reason_and_attempts(tmp_path):
     bad = a_row(
-        "bad", "Failed", reason="Blocked", message="403", pages_failed=1, pages_done=0, records=0, attempts=2
+        "bad", "Failed", reason="Blocked", message="403", pages_failed=2, pages_discovered=5, attempts=2
     )
     text = "\n".join(lines(a_result(a_row(), bad), tmp_path))
     assert "2 requests: 1 succeeded, 1 failed; 7 pages in 42.0 s" in text
-    assert "Failed:\n  bad  Blocked: 403 (1 of 1 page failed, 2 attempts)" in text
+    assert "Failed:\n  bad  Blocked: 403 (2 of 5 pages failed, 2 attempts)" in text
 
 
 def test_the_exact_command_that_shows_results_is_there(tmp_path, monkeypatch):
