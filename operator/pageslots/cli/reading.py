@@ -2,7 +2,8 @@
 
 A request's folder is `<output>/<name>/`, those of the children of a parallel one are below it. Records count when
 `_done.json` names their part, or, before the end, when the newest whole checkpoint does; other parts are leftovers
-of attempts that were cut off.
+of attempts that were cut off. A void checkpoint, from which a further attempt would start over, counts too: if it is
+the last one its records tell why the request failed.
 """
 
 import json
@@ -43,8 +44,13 @@ class Folder:
 class Results:
     """A request's results: its own folder, or those of its children."""
 
-    name: str
+    path: Path
     folders: tuple[Folder, ...]
+
+    @property
+    def name(self) -> str:
+        """The request's."""
+        return self.path.name
 
     @property
     def records(self) -> int:
@@ -97,7 +103,7 @@ def results_in(path: Path) -> bool:
 def open_results(path: Path) -> Results:
     """The results in a request's folder; raises UnreadableError."""
     folders = [path] if _is_folder(path) else [child for child in _children(path) if _is_folder(child)]
-    return Results(path.name, tuple(_look(folder) for folder in folders))
+    return Results(path, tuple(_look(folder) for folder in folders))
 
 
 def _children(path: Path) -> list[Path]:
@@ -155,8 +161,6 @@ def _unfinished(path: Path) -> Folder:
 
 
 def _counted(path: Path, checkpoints: list[Checkpoint]) -> Folder:
-    if checkpoints[-1].header.void:
-        return Folder(path, (), 0, None)
     parts = [part for checkpoint in checkpoints for part in checkpoint.header.parts]
     files = tuple(path / _plain_name(part.name) for part in parts)
     return Folder(path, files, sum(part.records for part in parts), None)

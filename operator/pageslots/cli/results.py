@@ -13,8 +13,10 @@ from pageslots.cli.options import DEFAULT_OUTPUT, PATH
 from pageslots.cli.problems import UsageProblem
 from pageslots.cli.reading import Results, UnreadableError, names, open_results, results_in
 from pageslots.cli.tabling import Columns, csv_lines, drawn
-from pageslots.cli.words import count
+from pageslots.cli.words import count, harmless
+from pageslots.local.peek import peek_requests, told_state
 
+STATE = Path(".pageslots") / "state.sqlite"
 TABLE_RECORDS = 1_000
 """A table's column widths need all of its rows at once; more than this nobody reads on a screen."""
 
@@ -70,8 +72,8 @@ def results(name: str | None, output: Path, form: str) -> None:
         raise UsageProblem(str(error)) from None
     except FileNotFoundError as error:  # a run with --fresh at this moment
         raise UsageProblem(f"{error.filename} is gone: the results are being written anew") from None
-    if not found.is_finished:
-        click.echo(f"{found.name} is not finished: {count(found.records, 'record')} so far", err=True)
+    if remark := _remark(found):
+        click.echo(remark, err=True)
 
 
 def show(found: Results, console: Console, *, most: int) -> None:
@@ -100,12 +102,38 @@ def _folder(name: str, output: Path) -> Path:
     raise UsageProblem(f"no results in {output}: give the folder of the run with --output")
 
 
+def _remark(found: Results) -> str:
+    """What a reader of these records should know about the request: that more may come, or that it failed."""
+    parent = found.path.parent
+    request = peek_requests(parent / STATE).get(found.name) or peek_requests(parent.parent / STATE).get(
+        found.name
+    )
+    if request is None:
+        return (
+            ""
+            if found.is_finished
+            else f"{found.name} is not finished: {count(found.records, 'record')} so far"
+        )
+    if request.status.state.value == "Succeeded":
+        return ""
+    if not request.status.is_finished:
+        return (
+            f"{found.name} is not finished ({told_state(request)}): {count(found.records, 'record')} so far"
+        )
+    remark = f"{found.name} {harmless(told_state(request))}"
+    captures = found.path / "captures"
+    return f"{remark}\nPictures and texts of its pages are in {captures}" if captures.is_dir() else remark
+
+
 def _list(output: Path) -> None:
     known = names(output)
     if not known:
         raise UsageProblem(f"no results in {output}: give the folder of the run with --output")
     wide = max(map(len, known))
+    requests = peek_requests(output / STATE)
     for name in known:
         found = open_results(output / name)
-        state = "" if found.is_finished else "  not finished"
-        click.echo(f"{name:<{wide}}  {count(found.records, 'record')}{state}")
+        state = "Succeeded" if found.is_finished else "not finished"
+        if name in requests:
+            state = requests[name].status.state.value
+        click.echo(f"{name:<{wide}}  {state:<12}  {count(found.records, 'record')}")

@@ -4,6 +4,7 @@ import io
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 from tests.fakes.runs import a_country, a_row, a_snapshot
 
@@ -93,5 +94,5 @@ def test_a_picture_fits_its_terminal(rows, countries, width, height):
     codes = [f"A{chr(65 + i % 26)}" for i in range(countries)]
     shot = a_snapshot(*rows, countries=tuple(map(a_country, codes)), stopping=True)
     lines = drawn(shot, width=width, height=height).splitlines()
-    assert max(map(len, lines)) <= width
+    assert max(map(cell_len, lines)) <= width
     assert len(lines) < height

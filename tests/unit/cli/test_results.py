@@ -130,7 +130,7 @@ def test_without_a_name_the_requests_are_listed(tmp_path, capsys):
     write(tmp_path / "shop", ["Mug"])
     write(tmp_path / "other", ["Mug", "Bowl"])
     assert main(["results", "--output", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == "other  2 records\nshop   1 record\n"
+    assert capsys.readouterr().out == "other  Succeeded     2 records\nshop   Succeeded     1 record\n"
 
 
 @pytest.mark.parametrize(
