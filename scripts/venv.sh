@@ -61,7 +61,7 @@ provide_python() {
 
 # Whether .venv stands on the Python that was asked for, if one was.
 is_of() {
-    [ -z "$1" ] || [ "$("$1" -c "$base")" = "$(.venv/bin/python -c "$base")" ]
+    [ -z "$1" ] || [ "$("$1" -c "$base" 2>/dev/null)" = "$(.venv/bin/python -c "$base")" ]
 }
 base='import sys; print(sys.base_prefix, sys.version)'
 

@@ -17,8 +17,8 @@ from pageslots.api.reasons import RequestReason, RequestState
 from pageslots.control import request_status
 from pageslots.control.context import AlwaysLeading, Settings
 from pageslots.control.controller import Controller
-from pageslots.control.names import Key
-from pageslots.control.ports import Kind, Level
+from pageslots.control.names import Key, browser_name, permit_of
+from pageslots.control.ports import Kind, Level, NotFoundError
 from pageslots.control.site import site_of
 from pageslots.core.model import Instant
 from pageslots.local import urlfiles
@@ -29,11 +29,12 @@ from pageslots.local.runlog import RunLog
 from pageslots.local.runtime import ProcessRuntime
 from pageslots.local.snapshot import RequestRow, Snapshot
 from pageslots.local.store import LocalStore
-from pageslots.local.storefile import StoreError
+from pageslots.local.storefile import StoreError, StoreFile
 from pageslots.local.summary import Summary
 from pageslots.local.validation import VALIDATE
 
 STATE_FOLDER = ".pageslots"
+STATE_FILE = "state.sqlite"
 CHECK_SECONDS = 0.05
 """How long a finished run may go unnoticed."""
 HELD_BACK = frozenset(
@@ -134,11 +135,11 @@ async def run_local(loaded: LoadedManifests, options: RunOptions, view: RunView)
     """Run the manifests to the end. Raises UnusableInputError before anything is started."""
     inputs = read_inputs(loaded, outputs_overridden=options.output_given)
     state = options.output.resolve() / STATE_FOLDER
-    if options.fresh:
-        _start_over(options.output.resolve(), inputs)
     try:
         browser = await find_browser(options.chromium)
-        store = LocalStore.open(state / "state.sqlite", validate=VALIDATE)
+        if options.fresh:
+            _start_over(options.output.resolve(), inputs)
+        store = LocalStore.open(state / STATE_FILE, validate=VALIDATE)
     except (NoBrowserError, StoreError) as error:
         raise UnusableInputError([str(error)]) from None
     with store, RunLog.open(options.log or state / "run.log") as log:
@@ -150,10 +151,19 @@ async def run_local(loaded: LoadedManifests, options: RunOptions, view: RunView)
 
 
 def _start_over(output: Path, inputs: Inputs) -> None:
-    """Forget earlier runs: their state, and the results of the requests that this run names."""
-    shutil.rmtree(output / STATE_FOLDER, ignore_errors=True)
-    for request in inputs.requests:
-        shutil.rmtree(output / request.name, ignore_errors=True)
+    """Forget earlier runs: their state, and the results of the requests that this run names.
+
+    Under the state's lock, which stays where it is: a run that works on this output must not lose its state.
+    """
+    state = output / STATE_FOLDER
+    with StoreFile.locked(state / STATE_FILE) as lock:
+        for path in state.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path != lock.path:
+                path.unlink()
+        for request in inputs.requests:
+            shutil.rmtree(output / request.name, ignore_errors=True)
 
 
 class _Session:
@@ -212,6 +222,7 @@ class _Session:
         """Work until all is finished, or until told to stop."""
         async with self._runtime:
             await self._back_to_queue()
+            await self._free_permits()
             async with asyncio.TaskGroup() as tasks:
                 work = tasks.create_task(self._controller.run(), name="control")
                 self._view.attach(self)
@@ -288,6 +299,21 @@ class _Session:
                 Kind.REQUEST, request.metadata.namespace, request.name, {"status": patch}, status=True
             )
             self._controller.context.cache.observe(Kind.REQUEST, patched)
+
+    async def _free_permits(self) -> None:
+        """Permits whose processes ended with an earlier run wait for nobody.
+
+        Control would hold them for the grace period, as it must where a missing pod's processes may still live.
+        """
+        for lease in await self._store.list(Kind.LEASE):
+            namespace, name = lease["metadata"]["namespace"], lease["metadata"]["name"]
+            permit = permit_of(name)
+            if permit is None or not lease["spec"].get("holderIdentity"):
+                continue
+            try:
+                await self._runtime.get(namespace, browser_name(*permit))
+            except NotFoundError:
+                await self._store.patch(Kind.LEASE, namespace, name, {"spec": {"holderIdentity": None}})
 
     def _result(self, *, interrupted: bool) -> RunResult:
         snapshot = self._summary.snapshot(stopping=True)

@@ -8,6 +8,7 @@ more than whole transactions.
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -57,20 +58,22 @@ class StoreFile:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Lock and open the file, made when missing; raises StoreError."""
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock = LockFile.acquire(path.with_name(path.name + ".lock"))
-        except LockedError as error:
-            raise StoreLockedError(path, error.pid) from None
-        except OSError as error:
-            raise StoreUnreadableError(
-                f"{path}: can't be written ({error.strerror}): choose a folder that you may write to"
-            ) from None
+        lock = _lock(path)
         try:
             return cls(path, lock, _connect(path))
         except BaseException:
             lock.release()
             raise
+
+    @staticmethod
+    @contextmanager
+    def locked(path: Path) -> Iterator[LockFile]:
+        """Hold the lock of a file that isn't open, to remove what belongs to it; raises StoreError."""
+        lock = _lock(path)
+        try:
+            yield lock
+        finally:
+            lock.release()
 
     def load(self) -> tuple[int, list[tuple[str, JsonObject]]]:
         """The last version given, and (kind, object) of everything stored; StoreUnreadableError."""
@@ -105,6 +108,18 @@ class StoreFile:
         """Close the file and let others have it."""
         self._connection.close()
         self._lock.release()
+
+
+def _lock(path: Path) -> LockFile:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return LockFile.acquire(path.with_name(path.name + ".lock"))
+    except LockedError as error:
+        raise StoreLockedError(path, error.pid) from None
+    except OSError as error:
+        raise StoreUnreadableError(
+            f"{path}: can't be written ({error.strerror}): choose a folder that you may write to"
+        ) from None
 
 
 def _unreadable(path: Path, error: Exception) -> StoreUnreadableError:

@@ -48,9 +48,9 @@ class Summary:
         now = self._clock.now_ms()
         requests = tuple(self._request_row(request, now) for request in self._inputs.requests)
         pages = sum(row.pages_done for row in requests)
-        if self._pages_before is None:
-            self._pages_before = pages
-        pages -= self._pages_before
+        if self._pages_before is None and all(map(self._known, self._inputs.requests)):
+            self._pages_before = pages  # not sooner: until control has listed them, nothing seems to be done
+        pages -= self._pages_before or 0
         countries = tuple(row for pool in self._inputs.pools for row in self._country_rows(pool))
         pools = self._controller.pools.values()
         return Snapshot(
